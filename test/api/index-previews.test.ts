@@ -78,6 +78,17 @@ describe('a preview of an index that is yet to be created', () => {
     expect(body.estimate).toMatchObject({ documents: 5, vectors: 10, vector_bytes: 10 * 8 * 4 });
   });
 
+  test('of sparse vectors tells their entries, for each chunk', async () => {
+    const chunker = { provider: 'service', text: { target_tokens: 5, separator: '. ' } };
+    const config = { type: 'embeddings', sparse: true, field: 'text', embedder: { provider: 'mock', model: 'sparse' } };
+    const { status, body } = await preview({ config: { ...config, chunker }, keys: ['a'] });
+    expect(status).toBe(200);
+    const [{ chunks, vector_lengths: lengths } = { chunks: [], vector_lengths: [] }] = body.documents;
+    expect(chunks?.map(({ _content }) => _content)).toEqual(['Wash the leek.', 'Boil it in cream.']);
+    expect(lengths).toEqual([3, 4]);
+    expect(body.estimate).toMatchObject({ vectors: 10, vector_bytes: 7 * 8 * 5 });
+  });
+
   test('renders templates, and takes as many documents as it is asked for', async () => {
     const config = managed({ field: undefined, template: '{{title}}: {{#if text}}{{text}}{{else}}no text{{/if}}' });
     const { body } = await preview({ config, limit: 2 });

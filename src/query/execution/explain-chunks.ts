@@ -25,7 +25,7 @@ function withChunks({ explanation, legVectors, legScores }: Hit, chunked: Readon
     const leg = legs.find(([name]) => detail.description.startsWith(`${name}: `));
     if (!leg) return detail;
     const [name, number] = leg;
-    const description = `score of chunk ${number} of "${name}_chunks", the nearest of the document`;
+    const description = `score of chunk ${number} of "${name}_chunks", the best of the document`;
     return { ...detail, details: [{ value: legScores?.[name] ?? 0, description, _chunk_id: number }] };
   });
   return { ...tree, details: explained };
