@@ -2,7 +2,7 @@ import type { InferenceCall } from '../inference/admission.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
 import { CodePointPlaces } from '../lib/text/code-points.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
-import { type PartSource, type Source, type SourceTemplates, sourceOf } from './derive-source.ts';
+import { type Source, type SourceTemplates, sourceOf } from './derive-source.ts';
 import type { Vector } from './embed-texts.ts';
 import { vectorPart } from './part-batch.ts';
 import type { PartDefinition } from './part-definition.ts';
@@ -52,16 +52,10 @@ export class PartPreview {
     this.#newBatch = vectorPart({ ...definition, embedder }).batches();
   }
 
-  /** The part that is embedded in place of the document; undefined for the document itself. */
-  get sourcePart(): number | undefined {
-    const source: PartSource = this.#definition.source;
-    return source.artifact;
-  }
-
   /** Throws a fault of the provider; one of the document is in what is returned. */
-  async of(body: Uint8Array, artifacts?: ReadonlyMap<number, Uint8Array>): Promise<PreviewedDocument> {
+  async of(body: Uint8Array): Promise<PreviewedDocument> {
     const { templates, call } = this.#deps;
-    const source = await sourceOf(body, this.#definition.source, templates, call, artifacts);
+    const source = await sourceOf(body, this.#definition.source, templates, call);
     const before = this.#tokens;
     const batch = this.#newBatch();
     await batch.add({ ordinal: 0, key: new Uint8Array(), sequence: 0, body }, source, undefined, call);

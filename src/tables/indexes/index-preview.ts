@@ -98,18 +98,14 @@ export class IndexPreviews {
   /** Undefined where there is no such document. The range is let go before a model is asked. */
   async #previewed(table: Table, key: string, preview: PartPreview): Promise<PreviewedDocument | undefined> {
     const bound = table.expiredAtOrBeforeMs(this.#deps.clock.nowMs());
-    const read = async () => {
+    let body: Uint8Array;
+    {
       using lease = await table.leaseOf(key);
-      const { documents, parts } = lease.range.stored;
-      const document = documents.get(key);
+      const document = lease.range.stored.documents.get(key);
       if (!document || hasExpired(document, bound)) return undefined;
-      const { sourcePart } = preview;
-      const artifacts = sourcePart === undefined ? [] : [sourcePart];
-      const { found } = parts.read([document.ordinal], artifacts);
-      return { body: document.body, artifacts: found.get(document.ordinal) };
-    };
-    const found = await read();
-    return found && (await preview.of(found.body, found.artifacts));
+      body = document.body;
+    }
+    return await preview.of(body);
   }
 }
 
