@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: fe00f7f6f5605c472bd49d7d70f4940839f217c1720688c9f370bc06f7cfb401
+// SHA-256 of its sources: f49886e4c7f3cc6f64d9cccd6e2d07a2a05a74d71ffc9edcd5a85954bbddd589
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -197,7 +197,7 @@ export declare function orderPage(optionsJson: string, planJson: string, hitsJso
 
 /**
  * Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
- * leg of the plan its index of each range, leg after leg. `vectors`: the query vectors of the legs, one after another.
+ * leg of the plan its index of each range, leg after leg, 0 for a leg that has its documents with it. `vectors`: the query vectors of the legs, one after another.
  * What is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
  * `operation`, 0 never. `isAlone`: no other caller waits, so that a longer answer at once is better than a promise.
  */

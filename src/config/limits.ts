@@ -63,6 +63,8 @@ export const limits = {
   graphStartsMax: 1_000,
   graphDepthMax: 50,
   graphPathsMax: 100,
+  /** Ancestors of a document in a tree. */
+  graphTreeDepthMax: 1_000,
   /** Of one query. */
   graphSearchesMax: 16,
   graphResultsMax: 10_000,
@@ -75,6 +77,11 @@ export const limits = {
   /** Nodes whose documents are looked up to decide whether they are shown. */
   graphNodesCheckedMax: 20_000,
   graphSearchMs: 10 * secondMs,
+  /** What an algorithm over a whole graph looks at; a larger graph is refused. */
+  graphAlgorithmEdgesMax: 50_000_000,
+  graphAlgorithmMs: 10 * minuteMs,
+  graphAlgorithmIterationsMax: 1_000,
+  graphAlgorithmHiddenMax: 1_000_000,
 
   // Tables
   tablesMax: 10_000,

@@ -47,8 +47,15 @@ export type NativeGraphSearch =
         include_paths: boolean;
       };
     }
+  | { algorithm: { algorithm: NativeAlgorithm; limit: number; takes_all: boolean } }
   | 'count'
   | { sources: { limit: number } };
+
+/** Something that depends on all edges. */
+export type NativeAlgorithm =
+  | { pagerank: { damping: number; max_iterations: number; tolerance: number } }
+  | 'connected_components'
+  | { degree: { outgoing: boolean; incoming: boolean } };
 
 /** How an element of a pattern is reached from the one before it. */
 export interface NativePatternEdge {
@@ -94,6 +101,13 @@ export interface NativeGraphAnswer {
   matches?: { nodes: NativeGraphNode[]; path?: NativeEdge[] }[];
   /** Of each element of a pattern the nodes that were met, where it is filtered. */
   candidates?: string[][];
+  /** The nodes of greatest score. */
+  scores?: { key: string; score: number }[];
+  /** The largest components, each with its least key. */
+  components?: { key: string; nodes: number }[];
+  /** Of all nodes, by key: JSON arrays of `[key, value]`. */
+  value_pages?: string[];
+  algorithm?: { iterations: number; has_converged: boolean; component_count: number };
   sources?: { range: number; key: string; edges: number }[];
   total: number;
   edge_count: number;

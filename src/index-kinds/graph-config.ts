@@ -80,8 +80,7 @@ function readEdgeType(type: unknown): EdgeTypeConfig {
     throw refused(`\`edge_types\`: \`name\` must be a text of 1 to ${limits.edgeTypeBytesMax} bytes`);
   }
   const at = `\`edge_types\`, type "${name}"`;
-  if (topology === 'tree') throw refused(`${at}: the \`topology\` "tree" is not built yet; leave it out`);
-  if (topology !== 'graph') throw refused(`${at}: \`topology\` must be "graph" or "tree"`);
+  if (topology !== 'graph' && topology !== 'tree') throw refused(`${at}: \`topology\` must be "graph" or "tree"`);
   if (!isWeight(least)) throw refused(`${at}: \`min_weight\` must be a number that 32 bits can hold`);
   if (most !== undefined && !(isWeight(most) && most >= least)) {
     throw refused(`${at}: \`max_weight\` must be a number from \`min_weight\` on that 32 bits can hold`);

@@ -7,6 +7,7 @@ import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import { type ProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
 import { type FindProvider, rerankHits } from './after/rerank.ts';
 import { explainChunks } from './execution/explain-chunks.ts';
+import { bringGraphLegs, type GraphFound } from './execution/graph-legs.ts';
 import type { Hit } from './execution/hydrate.ts';
 import { openTarget } from './execution/open-target.ts';
 import type { CursorScope } from './execution/page-cursor.ts';
@@ -21,7 +22,7 @@ import { isObject } from './nodes/query-members.ts';
 import { planContextOf } from './plan/plan-context.ts';
 import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
 import { QueryDeadline } from './query-deadline.ts';
-import type { GraphSearch, ResultReference } from './request/graph/graph-searches.ts';
+import { type GraphSearch, type ResultReference, searchesOfLegs } from './request/graph/graph-searches.ts';
 import { requireModelsOf } from './request/model-access.ts';
 import { PartProjection } from './request/projection/part-projection.ts';
 import { readQueryRequests } from './request/query-requests.ts';
@@ -40,14 +41,6 @@ export interface QueryReport {
   request: unknown;
 }
 
-/** Runs the graph searches of a query; `keysOf` names the hits that a reference stands for. */
-type SearchGraphs = (
-  table: string,
-  searches: readonly GraphSearch[],
-  keysOf: (ref: ResultReference) => readonly string[],
-  caller: Caller,
-) => Promise<object>;
-
 /** Of a request that searches graphs alone. */
 const noHits: ExecutedQuery = {
   hits: [],
@@ -61,7 +54,14 @@ const noHits: ExecutedQuery = {
 };
 
 interface QueryServiceDeps extends InputSources {
-  searchGraphs: SearchGraphs;
+  /** Runs graph searches of a query beside those of `earlier`; `keysOf` names the hits that a reference stands for. */
+  searchGraphs(
+    table: string,
+    searches: readonly GraphSearch[],
+    keysOf: (ref: ResultReference) => readonly string[],
+    caller: Caller,
+    earlier?: GraphFound,
+  ): Promise<GraphFound>;
   tables: SearchableTables;
   run: RunNativeQuery;
   clock: Clock;
@@ -136,9 +136,11 @@ export class QueryService {
     using deadline = new QueryDeadline(clock, this.#timeoutMs(asked), caller);
     times.end('plan');
     const cursor = cursorScopeOf(asked);
-    const search = await this.#bring(asked, { table, cursor, caller, deadline, times });
-    const planned: PlannedQuery = { ...asked, plan: search.plan };
+    const brought = await this.#bring(asked, { table, cursor, caller, deadline, times });
+    const legs = await this.#searchLegs(asked, table.name, caller);
     using lease = await table.lease();
+    const search = legs ? await bringGraphLegs(brought, asked.graphs ?? [], legs, { table, ...lease }) : brought;
+    const planned: PlannedQuery = { ...asked, plan: search.plan };
     const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
     const { schema } = table.settings;
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
@@ -159,7 +161,7 @@ export class QueryService {
     const stored = lease.ranges.map((range) => range.stored);
     const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, stored);
     const page = await finishPage(executed, planned, target, parts);
-    const graphs = planned.graphs && (await this.#searchGraphs(planned.graphs, table.name, executed, caller));
+    const graphs = await this.#searchGraphs(planned, table.name, executed, caller, legs);
     times.end('search');
     const { stages, tookMs } = times;
     this.#deps.onQuery({ table: table.name, stages, tookMs, request: withoutCredentials(request) });
@@ -171,7 +173,7 @@ export class QueryService {
       parts: parts?.shown,
       seal: (values, at) => this.#deps.cursors.seal(cursor, values, at),
       failedOver: search.failedOver,
-      graphs: graphs && JSON.stringify(graphs),
+      graphs: graphs && JSON.stringify(graphs.shown),
       profile: planned.profile ? profileOf(executed, lease.ranges.length, stages) : undefined,
     });
   }
@@ -179,22 +181,37 @@ export class QueryService {
   async #execute(searched: Searched, { join, hasHits }: PlannedQuery, nowMs: number): Promise<ExecutedQuery> {
     if (!hasHits) return noHits;
     if (join) return this.#join(searched, join, nowMs);
-    return executeQuery(searched.search, searched.target, this.#deps.run, searched.caller);
+    const executed = await executeQuery(searched.search, searched.target, this.#deps.run, searched.caller);
+    // A leg has not seen all of its nodes.
+    return searched.search.isWhole === false ? { ...executed, totalIsExact: false, isPartial: true } : executed;
   }
 
-  #searchGraphs(
-    searches: readonly GraphSearch[],
+  /** The graph searches whose nodes take part in the hits; undefined where there are none. */
+  async #searchLegs(
+    { graphs = [] }: PlannedQuery,
+    table: string,
+    caller: ServiceCaller,
+  ): Promise<GraphFound | undefined> {
+    const searches = searchesOfLegs(graphs);
+    if (searches.length === 0) return undefined;
+    return this.#deps.searchGraphs(table, searches, () => [], caller);
+  }
+
+  async #searchGraphs(
+    { graphs }: PlannedQuery,
     table: string,
     { hits }: ExecutedQuery,
     caller: ServiceCaller,
-  ): Promise<object> {
+    legs: GraphFound | undefined,
+  ): Promise<GraphFound | undefined> {
+    if (!graphs) return undefined;
     const foundBy = (leg: string) => hits.filter(({ legScores }) => legScores === undefined || leg in legScores);
     const keysOf = (ref: ResultReference) => {
       const found =
         ref.kind === 'embeddings' ? foundBy(ref.index) : ref.kind === 'full_text' ? foundBy(textLegName) : hits;
       return found.map(({ document }) => document.key);
     };
-    return this.#deps.searchGraphs(table, searches, keysOf, caller);
+    return this.#deps.searchGraphs(table, graphs, keysOf, caller, legs);
   }
 
   async #join(searched: Searched, join: JoinPlan, nowMs: number): Promise<ExecutedQuery> {

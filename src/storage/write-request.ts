@@ -87,6 +87,18 @@ export interface GraphRules {
   maxEdges: number;
   /** Members that hold the keys of targets. */
   fields: readonly { type: string; path: string }[];
+  /** Types whose edges lead from children to parents. */
+  treeTypes: readonly string[];
+}
+
+/** The parents that a document has by one type of edges after a write. */
+export interface TreeChange {
+  rangeId: RangeId;
+  partId: number;
+  type: string;
+  source: string;
+  /** `since`: the sequence of the range from which on the edge was there; 0 where the write makes it. */
+  targets: readonly { key: string; since: number }[];
 }
 
 /** Takes from the edges of some documents what has expired, and what leads to documents that were deleted. */
@@ -119,6 +131,8 @@ export interface WriteRequest {
   readSet?: readonly ReadAssertion[];
   /** Relational tables whose rows the request may touch, with all of their ranges. */
   constrained?: readonly ConstrainedTable[];
+  /** All that the request changes in trees, where it has been found to leave them trees; the read set holds by what. */
+  provenTrees?: readonly TreeChange[];
   requestId: string;
   /** Of a request that takes effect once, however often it is sent. */
   key?: RequestKey | undefined;

@@ -30,7 +30,6 @@ describe('the configuration of a graph index', () => {
     [{ max_edges_per_document: -1 }, '`max_edges_per_document`'],
     [{ edge_types: ['likes'] }, '`edge_types`'],
     [{ edge_types: [{ name: 'likes', topolgy: 'tree' }] }, '"topology"'],
-    [{ edge_types: [{ name: 'is_a', topology: 'tree' }] }, '"tree" is not built yet'],
     [{ edge_types: [{ name: 'likes' }, { name: 'likes' }] }, '"likes" twice'],
     [{ edge_types: [{ name: 'likes', min_weight: 2, max_weight: 1 }] }, '`max_weight`'],
     [{ edge_types: [{ name: 'likes', field: 'a[0]' }] }, '`field`'],
@@ -235,4 +234,13 @@ describe('the state of the index', () => {
     await table.edges('a');
     expect(await table.status()).toMatchObject({ edge_count: 3, node_count: 3, readiness: { state: 'ready' } });
   });
+});
+
+test('vectors are shown of a table that has edges as well', async () => {
+  const { path } = await newTable();
+  await server.send('POST', `${path}/indexes/v`, { type: 'embeddings', external: true, dimension: 2 });
+  const document = { _embeddings: { v: [1, 2] }, _edges: { g: { to: [{ target: 'b' }] } } };
+  expect(await server.send('POST', `${path}/batch`, { inserts: { a: document } })).toMatchObject({ status: 201 });
+  const shown = await server.send('GET', `${path}/documents/a?fields=_embeddings`);
+  expect(shown).toMatchObject({ status: 200, body: { _embeddings: { v: [1, 2] } } });
 });

@@ -69,7 +69,7 @@ beforeAll(async () => {
   queries = new QueryService({
     tables: { get: (...named) => embedding(tables.get(...named)) },
     run: (of, plan, caller) => queryIndexes(of.handles, JSON.stringify(plan), caller, of),
-    searchGraphs: () => Promise.resolve({}),
+    searchGraphs: () => Promise.resolve({ shown: {}, reached: new Map() }),
     clock: systemClock,
     cursors: new CursorSeal(new Uint8Array(32)),
     templates: new Templates(systemClock, 1_000),

@@ -146,15 +146,17 @@ async function matchesOf(table: string, key: string, name: string, caller: Calle
     params: { max_results: 0 },
   };
   const searches = readGraphSearches({ graph_searches: { found: search } }) ?? [];
-  const { found } = await database.services.graphs.searches(table, searches, () => [], caller);
+  const {
+    shown: { found },
+  } = await database.services.graphs.searches(table, searches, () => [], caller);
   // An alias that comes again is shown once: its hops are those of the first time.
-  const shown = (found?.matches ?? []).map(({ bindings }) =>
+  const matches = (found?.matches ?? []).map(({ bindings }) =>
     Object.values(bindings)
       .map((node, at, nodes) => `${node.key}:${node.depth - (nodes[at - 1]?.depth ?? 0)}`)
       .join(' '),
   );
-  expect(shown.length).toBe(found?.total ?? -1);
-  return shown.sort();
+  expect(matches.length).toBe(found?.total ?? -1);
+  return matches.sort();
 }
 
 /** What `matchesOf` has to answer. */

@@ -33,7 +33,16 @@ const random = new SeededRandom(seed);
 const keyOf = (at: number) => `k${String(at).padStart(3, '0')}`;
 const pickWords = (count: number) => Array.from({ length: count }, () => random.pick(words)).join(' ');
 
+function randomTarget(): object {
+  return { target: keyOf(random.between(0, documentCount - 1)), weight: random.between(1, 4) / 4 };
+}
+
+/** What was written as the edges of each document. */
+const edgesOf = new Map<string, object>();
+
 function randomDocument(at: number): object {
+  const _edges = { near: { to: Array.from({ length: random.between(0, 3) }, randomTarget) } };
+  edgesOf.set(keyOf(at), _edges);
   return {
     order: at,
     ...(random.chance(0.9) ? { text: pickWords(random.between(1, 6)) } : {}),
@@ -41,6 +50,7 @@ function randomDocument(at: number): object {
     ...(random.chance(0.7) ? { n: random.between(0, 9) } : {}),
     ...(random.chance(0.5) ? { flag: random.chance(0.5) } : {}),
     ...(random.chance(0.4) ? { day: `2024-0${random.between(1, 9)}-01` } : {}),
+    _edges,
     _embeddings: {
       dense: [random.between(0, 9) + 0.5, random.between(0, 9), random.between(0, 9)],
       sparse: { [random.between(1, 3)]: random.between(1, 5) },
@@ -90,7 +100,7 @@ function randomRequest(): object {
   const aggregations = random.chance(0.5) ? { aggregations: randomAggregations() } : {};
   const more = { ...(random.chance(0.3) ? { exclusion_query: randomNode() } : {}), ...aggregations };
   const order_by = [{ field: random.pick(['order', 'n', 'tag']), desc: random.chance(0.5) }, { field: 'order' }];
-  switch (random.between(0, 6)) {
+  switch (random.between(0, 7)) {
     case 0:
       return { ...more, count: true, filter_query: randomNode() };
     case 1:
@@ -133,6 +143,20 @@ function randomRequest(): object {
         limit: random.between(1, 20),
         ...(random.chance(0.5) ? { fields: ['*', '_chunks'] } : {}),
       };
+    case 6: {
+      const start_nodes = {
+        keys: [keyOf(random.between(0, documentCount - 1)), keyOf(random.between(0, documentCount - 1))],
+      };
+      const leg = random.pick([true, { by: 'distance' }]);
+      const params = { max_depth: random.between(1, 3) };
+      return {
+        ...more,
+        graph_searches: { leg: { type: 'traverse', index_name: 'near', start_nodes, params, leg } },
+        ...(random.chance(0.5) ? { embeddings: { dense: [1, 2, 3] } } : {}),
+        ...(random.chance(0.5) ? { filter_query: randomNode() } : {}),
+        limit: random.between(1, 20),
+      };
+    }
     default:
       return { ...more, filter_query: { ref: 'named' }, with: { named: randomNode() }, order_by, filter_prefix: 'k0' };
   }
@@ -172,6 +196,7 @@ async function create(table: string): Promise<void> {
   const indexes = {
     dense: { type: 'embeddings', external: true, dimension: 3 },
     sparse: { type: 'embeddings', external: true, sparse: true },
+    near: { type: 'graph' },
     // Its vectors are of the table's own making.
     meaning: { type: 'embeddings', field: 'text', embedder },
     // A vector for each word.
@@ -205,7 +230,8 @@ async function tableOf(name: string, filter_query: object): Promise<void> {
   const lines = await scan('everything', { filter_query, fields: ['*', '_embeddings.dense', '_embeddings.sparse'] });
   const documents = lines.map((line) => {
     const { _id, key: _, ...document } = JSON.parse(line) as { _id: string; key: string };
-    return [_id, document] as const;
+    // A scan shows no edges.
+    return [_id, { ...document, _edges: edgesOf.get(_id) }] as const;
   });
   if (documents.length > 0) await insert(name, Object.fromEntries(documents));
 }

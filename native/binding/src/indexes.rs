@@ -14,7 +14,7 @@ use sundew_engine::base::joint_checkpoint::checkpoint_together;
 
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::{CheckpointReport, DerivedIndex, IndexOptions, TextIndex};
-use sundew_engine::retrieval::VectorIndex;
+use sundew_engine::retrieval::{LegIndex, VectorIndex};
 use sundew_graph::{GraphIndex, GraphOptions};
 use sundew_vector::dense::{DenseIndex, DenseOptions};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
@@ -62,11 +62,16 @@ pub fn text_index(handle: u32) -> Result<Arc<TextIndex>, EngineError> {
 }
 
 /// The dense or sparse index of a handle.
-pub fn vector_index(handle: u32) -> Result<VectorIndex, EngineError> {
+fn vector_index(handle: u32) -> Result<VectorIndex, EngineError> {
     match INDEXES.get(handle)? {
         OpenIndex::Vector(index) => Ok(index),
         _ => Err(EngineError::internal(format!("index handle {handle} is not of a vector index"))),
     }
+}
+
+/// What a leg searches: the vector index of a handle, 0 for a leg that has its documents with it.
+pub fn leg_index(handle: u32) -> Result<LegIndex, EngineError> {
+    if handle == 0 { Ok(LegIndex::Listed) } else { vector_index(handle).map(LegIndex::Vectors) }
 }
 
 /// The graph index of a handle.

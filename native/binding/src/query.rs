@@ -7,10 +7,10 @@ use napi::{Env, sys};
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::{Hits, QueryPlan, TextIndex};
-use sundew_engine::retrieval::{self, VectorIndex};
+use sundew_engine::retrieval::{self, LegIndex};
 
 use crate::guard::{EngineTask, Started, call};
-use crate::indexes::{text_index, vector_index};
+use crate::indexes::{leg_index, text_index};
 use crate::json::{from_json, to_json};
 use crate::operations::{self, Operation};
 use crate::owned_array::OwnedArray;
@@ -79,7 +79,7 @@ impl ToNapiValue for Answered {
 }
 
 /// Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
-/// leg of the plan its index of each range, leg after leg. `vectors`: the query vectors of the legs, one after another.
+/// leg of the plan its index of each range, leg after leg, 0 for a leg that has its documents with it. `vectors`: the query vectors of the legs, one after another.
 /// What is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
 /// `operation`, 0 never. `isAlone`: no other caller waits, so that a longer answer at once is better than a promise.
 #[napi(ts_return_type = "NativeHits | Promise<NativeHits>")]
@@ -94,8 +94,7 @@ pub fn query(
 ) -> napi::Result<Answered> {
     call(&env, || {
         let indexes = handles.iter().map(|handle| text_index(*handle)).collect::<Result<Vec<_>, _>>()?;
-        let vector_indexes =
-            vector_handles.iter().map(|handle| vector_index(*handle)).collect::<Result<Vec<_>, _>>()?;
+        let vector_indexes = vector_handles.iter().map(|handle| leg_index(*handle)).collect::<Result<Vec<_>, _>>()?;
         let mut read = None;
         if plan_json.len() <= AT_ONCE_PLAN_BYTES_MAX {
             let plan: QueryPlan = from_json(&plan_json, "query plan")?;
@@ -125,7 +124,7 @@ fn run_query(input: &mut QueryInput) -> Result<NativeHits, EngineError> {
 
 pub struct QueryInput {
     indexes: Vec<Arc<TextIndex>>,
-    vector_indexes: Vec<VectorIndex>,
+    vector_indexes: Vec<LegIndex>,
     plan_json: String,
     /// The plan, where it was small enough to be read on the calling thread already.
     read: Option<Box<QueryPlan>>,

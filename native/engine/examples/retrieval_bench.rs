@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sundew_base::part::{PartForm, part_head};
 use sundew_engine::frame::{FrameWriter, RowKind};
 use sundew_engine::full_text::{self, CancelFlag, DerivedIndex, IndexOptions, QueryPlan, TextIndex};
-use sundew_engine::retrieval::{self, VectorIndex};
+use sundew_engine::retrieval::{self, LegIndex, VectorIndex};
 use sundew_vector::dense::{DenseIndex, DenseOptions, DistanceBounds, Metric};
 use sundew_vector::search::SearchBounds;
 
@@ -79,7 +79,7 @@ impl Bench {
 
     fn retrieve(&self, plan: &QueryPlan) {
         let bytes: Vec<u8> = self.vector.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let indexes = [VectorIndex::Dense(Arc::clone(&self.dense))];
+        let indexes = [LegIndex::Vectors(VectorIndex::Dense(Arc::clone(&self.dense)))];
         let texts = [Arc::clone(&self.text)];
         retrieval::query(&texts, &indexes, plan, &bytes, &CancelFlag::default()).expect("hits");
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use retrieval_support::{Document, Query, document, keys, leg_scores, run, scores, table, try_run};
 use serde_json::{Value, json};
 use sundew_engine::full_text::{CancelFlag, QueryPlan};
-use sundew_engine::retrieval::{VectorIndex, query};
+use sundew_engine::retrieval::{LegIndex, VectorIndex, query};
 use sundew_vector::dense::Metric;
 
 /// Dot products with `QUERY` of 10, 9, 5, 4 and 2; the words of the first and third match.
@@ -129,7 +129,7 @@ fn a_query_ends_when_its_time_is_over_or_its_caller_is_gone() {
     let vector: Vec<u8> = QUERY.iter().flat_map(|value| value.to_le_bytes()).collect();
     let cancel = CancelFlag::default();
     cancel.cancel();
-    let indexes = [VectorIndex::Dense(Arc::clone(&table[0].dense))];
+    let indexes = [LegIndex::Vectors(VectorIndex::Dense(Arc::clone(&table[0].dense)))];
     let gone = query(&[Arc::clone(&table[0].text)], &indexes, &plan, &vector, &cancel).expect_err("cancelled");
     assert_eq!(gone.code, "query_timeout");
 }
@@ -139,8 +139,8 @@ fn what_does_not_fit_together_is_refused() {
     let documents = documents();
     let table = table(&documents, 1, Metric::InnerProduct);
     let texts = [Arc::clone(&table[0].text)];
-    let dense_index = || VectorIndex::Dense(Arc::clone(&table[0].dense));
-    let refusal = |legs: Value, indexes: &[VectorIndex], bytes: usize| {
+    let dense_index = || LegIndex::Vectors(VectorIndex::Dense(Arc::clone(&table[0].dense)));
+    let refusal = |legs: Value, indexes: &[LegIndex], bytes: usize| {
         let plan: QueryPlan = serde_json::from_value(json!({ "limit": 3, "legs": legs })).expect("a plan");
         query(&texts, indexes, &plan, &vec![0; bytes], &CancelFlag::default()).expect_err("refused").code
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use retrieval_support::{Document, Range, Target, document, table};
 use serde_json::{Value, json};
 use sundew_engine::full_text::{Hits, QueryPlan, TextIndex};
-use sundew_engine::retrieval::{VectorIndex, query_inline};
+use sundew_engine::retrieval::{LegIndex, VectorIndex, query_inline};
 use sundew_vector::dense::Metric;
 
 const PATIENT: u64 = 250_000;
@@ -97,7 +97,7 @@ fn a_filter_that_is_remembered_costs_nothing() {
     });
     let plan: QueryPlan = serde_json::from_value(plan).expect("a plan");
     let asked = |table: &[Range], nanos_max: u64| {
-        let dense = [VectorIndex::Dense(Arc::clone(&table[0].dense))];
+        let dense = [LegIndex::Vectors(VectorIndex::Dense(Arc::clone(&table[0].dense)))];
         let texts = [Arc::clone(&table[0].text)];
         (0..100).find_map(|_| query_inline(&texts, &dense, &plan, &vector, nanos_max).expect("no fault"))
     };

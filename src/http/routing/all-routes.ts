@@ -9,6 +9,7 @@ import { backupRoutes } from '../database/backups.ts';
 import { clusterRoutes } from '../database/cluster.ts';
 import { type ConnectionRoutesDeps, connectionRoutes } from '../database/connections.ts';
 import { documentRoutes } from '../database/documents.ts';
+import { graphAlgorithmRoutes } from '../database/graph-algorithms.ts';
 import { graphRoutes } from '../database/graphs.ts';
 import { indexRoutes } from '../database/indexes.ts';
 import { type PartnerRoutesDeps, partnerRoutes } from '../database/partner.ts';
@@ -35,6 +36,7 @@ export interface RouteServices {
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly indexPreviews: Parameters<typeof indexRoutes>[1];
   readonly graphs: Parameters<typeof graphRoutes>[0];
+  readonly graphAlgorithms: Parameters<typeof graphAlgorithmRoutes>[0];
   readonly artifacts: Parameters<typeof artifactRoutes>[0];
   readonly artifactTrace: Parameters<typeof artifactRoutes>[1];
   readonly cluster: Parameters<typeof clusterRoutes>[0];
@@ -59,6 +61,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...queryRoutes(services.queries),
     ...indexRoutes(services.indexes, services.indexPreviews),
     ...graphRoutes(services.graphs),
+    ...graphAlgorithmRoutes(services.graphAlgorithms),
     ...artifactRoutes(services.artifacts, services.artifactTrace),
     ...clusterRoutes(services.cluster),
     ...backupRoutes(services.backups),

@@ -70,3 +70,28 @@ export const pathsResponse = Type.Object({
   paths_found: Type.Integer(),
   ...answerHead,
 });
+
+export const algorithmJob = Type.Object({
+  job_id: Type.String(),
+  algorithm: Type.String(),
+  phase: Type.String({ description: '`queued`, `running`, `succeeded`, `failed` or `cancelled`' }),
+  progress: Type.Object({
+    step: Type.String({ description: '`waiting`, `computing`, `writing` or `done`' }),
+    written: Type.Integer({ description: 'Nodes whose documents have been written' }),
+  }),
+  result: Type.Optional(
+    Type.Object({
+      node_count: Type.Integer(),
+      edge_count: Type.Integer(),
+      nodes: Type.Optional(Type.Array(Type.Object({ key: Type.String(), score: Type.Number() }))),
+      components: Type.Optional(
+        Type.Array(Type.Object({ key: Type.String({ description: 'Its least key' }), nodes: Type.Integer() })),
+      ),
+      component_count: Type.Optional(Type.Integer()),
+      iterations: Type.Optional(Type.Integer()),
+      has_converged: Type.Optional(Type.Boolean()),
+    }),
+  ),
+  code: Type.Optional(Type.String({ description: 'Why it has failed' })),
+  error: Type.Optional(Type.String()),
+});

@@ -21,6 +21,8 @@ import {
 import type { HydratedDocument, QueryTarget } from './query-target.ts';
 
 const encoder = new TextEncoder();
+/** Stands for the index of a leg that searches none. */
+const listedHandle = 0;
 
 interface OpenTarget extends QueryTarget {
   /** The indexes that were taken are still those that serve. */
@@ -41,7 +43,9 @@ export async function openTarget(
   planned: Pick<PlannedQuery, 'plan' | 'waitForIndexMs'>,
   nowMs: number,
 ): Promise<OpenTarget> {
-  const legNames = (planned.plan.legs ?? []).map((leg) => leg.name);
+  const { legs = [] } = planned.plan;
+  // A graph leg has its documents with it, and its search has waited for its index.
+  const legNames = legs.flatMap(({ kind, name }) => (kind === 'graph' ? [] : [name]));
   const searchedBy = (index: ServingIndex): SearchedIndexes => {
     return { ranges, names: [index.name, ...legNames], clock, signal };
   };
@@ -73,7 +77,9 @@ export async function openTarget(
         return found;
       },
     })),
-    vectorHandles: legNames.flatMap((name) => ranges.map((range) => handleOf(range, name, table))),
+    vectorHandles: legs.flatMap(({ kind, name }) =>
+      ranges.map((range) => (kind === 'graph' ? listedHandle : handleOf(range, name, table))),
+    ),
     highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, indexed(documents)),
     recheck: (plan, documents) => matchIndexed(table, plan, indexed(documents)),
     orderPage: (plan, hits, changed) => {

@@ -41,6 +41,8 @@ export interface WholeSearch {
   vectors: Uint8Array;
   /** Why the words were searched alone, where the text could not be embedded and the request takes that. */
   failedOver: ServiceError | undefined;
+  /** False: a graph leg lacks some of its nodes. */
+  isWhole?: boolean;
 }
 
 /** Brings what a plan wants and planning cannot know: the place that a cursor seals, and the vectors of a text. */

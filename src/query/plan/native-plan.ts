@@ -15,11 +15,11 @@ export interface PlanCursor {
   before: boolean;
 }
 
-/** One search of a vector index. */
+/** One search of a vector index, or the documents that a graph search has found. */
 export interface PlanLeg {
   name: string;
-  kind: 'dense' | 'sparse';
-  /** Length of its query vector. */
+  kind: 'dense' | 'sparse' | 'graph';
+  /** Length of its query vector, or of its documents. */
   bytes: number;
   weight: number;
   /** Dense: 0 for the fastest search, 1 for the most thorough one. */
@@ -43,7 +43,7 @@ export interface PlanPruner {
   max_score_gap_percent?: number;
 }
 
-/** Members of a plan that searches vector indexes, beside the text of `query` when there is one. */
+/** Members of a plan with legs beside the text of `query`, when there is one. */
 export interface PlanVectorSearch {
   legs: PlanLeg[];
   text_weight?: number;

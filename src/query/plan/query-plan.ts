@@ -19,7 +19,7 @@ import {
   readString,
 } from '../nodes/query-members.ts';
 import { readQueryNode } from '../nodes/query-nodes.ts';
-import { type GraphSearch, readGraphSearches } from '../request/graph/graph-searches.ts';
+import { type GraphSearch, isLeg, readGraphSearches } from '../request/graph/graph-searches.ts';
 import { type HighlightPlan, readHighlight } from '../request/highlight-request.ts';
 import { compileProjection, type Projection } from '../request/projection/projection.ts';
 import { readPage } from '../request/query-page.ts';
@@ -146,13 +146,15 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const countOnly = readBoolean(request, 'count', where) ?? false;
   const vectorIndexes = { all: context.indexes ?? [], embedders: context.embedders ?? noEmbedders };
   const searched = readSearchedIndexes(request, vectorIndexes);
-  // A pruner needs scores: without words or vectors every match has that of `match_all`.
-  if (searched.searched.length === 0 && member(request, 'pruner') !== undefined) criteria.query ??= matchAll;
+  const graphs = readGraphSearches(request);
+  const graphLegs = (graphs ?? []).filter(isLeg).map(({ name }) => name);
+  // A pruner needs scores: where nothing else scores, every match has that of `match_all`.
+  if (searched.searched.length + graphLegs.length === 0 && member(request, 'pruner') !== undefined)
+    criteria.query ??= matchAll;
   const hasText = criteria.query !== undefined;
   const page = readPage(request, where, defaultLimit(searched, hasText));
-  const vectorSearch = readVectorSearch(request, searched, { page, hasText, countOnly });
+  const vectorSearch = readVectorSearch(request, searched, { page, hasText, countOnly, graphLegs });
   const { join, fields } = planJoin(request, page, countOnly);
-  const graphs = readGraphSearches(request);
   const rerank = readReranker(request, { page, semanticText: searched.semantic?.text, scored: asked });
   const window = countOnly ? noPage : rerank ? { limit: rerank.candidates, offset: 0 } : page;
   const timeoutMs = readInteger(request, 'timeout_ms', { min: 0, max: Number.MAX_SAFE_INTEGER }, where);
@@ -191,7 +193,8 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     after: rerank && { rerank, limit: page.limit, offset: page.offset },
     join,
     graphs,
-    hasHits: graphs === undefined || membersOfHits.some((name) => member(request, name) !== undefined),
+    hasHits:
+      graphs === undefined || graphLegs.length > 0 || membersOfHits.some((name) => member(request, name) !== undefined),
     highlight: readHighlight(request, page.limit),
     projection: compileProjection(fields),
     profile,

@@ -33,6 +33,8 @@ interface SearchShape {
   page: RequestedPage;
   /** Whether the request also searches text. */
   hasText: boolean;
+  /** Names of its graph searches whose nodes are fused with the other hits. */
+  graphLegs?: readonly string[];
   /** Only the number of hits is wanted: as many of each search are looked at as may be. */
   countOnly?: boolean;
 }
@@ -53,7 +55,12 @@ export function readVectorSearch(
 ): VectorSearch | undefined {
   const effort = readNumber(request, 'search_effort', { min: 0, max: 1 }, where) ?? defaultEffort;
   const legs = searched.map((each) => readLeg(each, effort));
-  const names = [...(shape.hasText ? [textLegName] : []), ...legs.map(({ leg }) => leg.name)];
+  const { graphLegs = [] } = shape;
+  const names = [...(shape.hasText ? [textLegName] : []), ...legs.map(({ leg }) => leg.name), ...graphLegs];
+  const twin = graphLegs.find((name) => names.indexOf(name) !== names.lastIndexOf(name));
+  if (twin !== undefined) {
+    throw invalidQuery(`graph_searches.${twin}`, 'is a leg, and needs another name than what is searched beside it');
+  }
   const window = shape.countOnly ? limits.queryLimitMax : shape.page.limit || pageLimitDefault;
   const { weights, ...fusion } = readFusion(request, names, window);
   const pruner = readPruner(request);
@@ -63,13 +70,18 @@ export function readVectorSearch(
       const needed = '"embeddings" with a vector, or "semantic_search" with a text, to search for';
       throw invalidQuery(where, `"${without}" needs ${needed}`);
     }
-    if (!pruner) return undefined;
+    if (!pruner && graphLegs.length === 0) return undefined;
   }
-  const beside = legs.length === 0 ? 'pruner' : semantic ? 'semantic_search' : 'embeddings';
+  const [graphLeg] = graphLegs;
+  const besideVectors = semantic ? 'semantic_search' : 'embeddings';
+  const beside = legs.length > 0 ? besideVectors : graphLeg === undefined ? 'pruner' : `graph_searches.${graphLeg}.leg`;
   refuseOrder(request, shape.page, beside);
   return {
     plan: {
-      legs: legs.map(({ leg }) => ({ ...leg, weight: weights.get(leg.name) ?? 1 })),
+      legs: [...legs.map(({ leg }) => leg), ...graphLegs.map(graphLegOf)].map((leg) => ({
+        ...leg,
+        weight: weights.get(leg.name) ?? 1,
+      })),
       ...(shape.hasText ? { text_weight: weights.get(textLegName) ?? 1 } : {}),
       // What is looked at beyond the page costs nothing to fuse when there is one leg.
       fusion: names.length > 1 ? fusion : { ...fusion, window: Math.max(fusion.window, window) },
@@ -78,6 +90,11 @@ export function readVectorSearch(
     },
     vectors: joined(legs.flatMap(({ vector }) => vector ?? [])),
   };
+}
+
+/** Its documents are brought before the search. */
+function graphLegOf(name: string): Omit<PlanLeg, 'weight'> {
+  return { name, kind: 'graph', bytes: 0 };
 }
 
 /** Hits of a request that says no `limit`: a sparse index has its own number when it is searched alone. */

@@ -19,6 +19,8 @@ import type { CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import type { Storage } from '../../storage/open-storage.ts';
 import { ArtifactService } from '../../tables/artifacts/artifact-service.ts';
 import { ArtifactTrace } from '../../tables/artifacts/artifact-trace.ts';
+import { AlgorithmJob } from '../../tables/graph/algorithm-job.ts';
+import { AlgorithmService } from '../../tables/graph/algorithm-service.ts';
 import type { EdgeSweeper } from '../../tables/graph/edge-sweeper.ts';
 import { GraphService } from '../../tables/graph/graph-service.ts';
 import { IndexPreviews } from '../../tables/indexes/index-preview.ts';
@@ -45,6 +47,7 @@ export interface Database {
     readonly indexes: IndexService;
     readonly indexPreviews: IndexPreviews;
     readonly graphs: GraphService;
+    readonly graphAlgorithms: AlgorithmService;
     readonly artifacts: ArtifactService;
     readonly artifactTrace: ArtifactTrace;
   };
@@ -93,6 +96,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       indexes: new IndexService(tables, { storage: core.storage, enrichment, clock: core.clock }),
       indexPreviews: new IndexPreviews({ tables, enrichment, clock: core.clock }),
       graphs,
+      graphAlgorithms: new AlgorithmService(tables, jobs, new AlgorithmJob({ tables, writes, clock: core.clock })),
       artifacts: new ArtifactService(tables, core.storage, enrichment),
       artifactTrace: new ArtifactTrace(tables, documents),
     },
@@ -200,7 +204,7 @@ function buildQueries(
 ): QueryService {
   return new QueryService({
     tables,
-    searchGraphs: (table, searches, keysOf, caller) => graphs.searches(table, searches, keysOf, caller),
+    searchGraphs: graphs.searches.bind(graphs),
     run: (indexes, plan, caller) => queryIndexes(indexes.handles, JSON.stringify(plan), caller, indexes),
     clock,
     cursors: new CursorSeal(storage.secrets.cursorKey),

@@ -6,6 +6,7 @@ import type { WritableRange } from '../writer/writable-ranges.ts';
 import { enforceConstraints } from './constraints.ts';
 import type { EvaluationContext } from './evaluation-context.ts';
 import { checkReadAssertion, type Evaluation, evaluateWrite } from './row-evaluation.ts';
+import { TreeChanges } from './tree-changes.ts';
 
 export function firstRange(request: WriteRequest): RangeId {
   return must(request.writes[0]?.rangeId ?? request.readSet?.[0]?.rangeId, 'a request that names no range');
@@ -55,7 +56,7 @@ export interface SealedRequest {
 
 /**
  * Evaluate: checks the key and the read set, then writes in the order given, and takes the images of the rows. All ranges
- * involved are in an open transaction. Fails with `transaction_conflict` or `idempotency_conflict`.
+ * involved are in an open transaction. Fails with `transaction_conflict`, `idempotency_conflict` or `tree_topology_violation`.
  */
 export function evaluateRequest(request: WriteRequest, ranges: readonly WritableRange[]): EvaluatedRequest {
   const repeated = earlierAnswer(request, ranges);
@@ -70,10 +71,16 @@ export function evaluateRequest(request: WriteRequest, ranges: readonly Writable
     new Set(request.writes.map((write) => write.rangeId)).size === request.writes.length,
     'a range is written twice',
   );
+  const trees = new TreeChanges();
   const writes = request.writes.map((write) => {
     const range = rangeOf(write.rangeId);
-    return { range, ...evaluateWrite(range.file, write, contextOf(request, range)) };
+    const evaluation = evaluateWrite(range.file, write, contextOf(request, range));
+    if (evaluation.images && write.graphs && !write.keepsOrdinals) {
+      trees.read(evaluation.images.frame, write.rangeId, write.graphs.indexes);
+    }
+    return { range, ...evaluation };
   });
+  trees.check(request.provenTrees);
   return { writes: request.constrained ? enforceConstraints(request.constrained, writes, ranges) : writes };
 }
 

@@ -1,5 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
-import type { NativeEdgePlace } from '../../engine/native-graph.ts';
+import { limits } from '../../config/limits.ts';
+import type { NativeEdgePlace, NativeGraphNode } from '../../engine/native-graph.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -14,7 +15,7 @@ import {
 import type { GraphSearch, ResultReference } from '../../query/request/graph/graph-searches.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { matchPattern, type ShownMatch } from './match-pattern.ts';
-import { type GraphSearchRequest, OpenGraph, type PartialReason } from './open-graph.ts';
+import { type GraphSearchRequest, graphIndexOf, OpenGraph, type PartialReason } from './open-graph.ts';
 import { SearchedGraph, type ShownNode } from './searched-graph.ts';
 import { type ShownEdge, shownEdges } from './shown-edge.ts';
 
@@ -42,6 +43,16 @@ interface AnswerHead {
   took: number;
   /** Why the answer lacks something. */
   partial?: PartialReason;
+}
+
+/** A node that a leg of a query has found, from the nearest on. */
+type ReachedNode = Pick<NativeGraphNode, 'key' | 'depth' | 'distance'>;
+
+/** What the graph searches of a query have found. */
+interface GraphResults {
+  shown: Record<string, GraphSearchResult>;
+  /** All nodes of the searches that are legs, also those that are not shown, and whether there are more. */
+  reached: Map<string, { nodes: ReachedNode[]; isWhole: boolean }>;
 }
 
 /** Reads the graph indexes of tables. An answer shows every edge that was acknowledged before it was asked for. */
@@ -98,10 +109,7 @@ export class GraphService {
     searched: SearchedGraph,
     asked: TraverseRequest,
   ): Promise<{ nodes: ShownNode[]; total: number; partial?: PartialReason }> {
-    const { max_depth, max_results, deduplicate_nodes, include_paths, include_edges, starts, edges } = asked;
-    const traverse = { max_depth, max_results, deduplicate_nodes, include_paths, include_edges };
-    const request: GraphSearchRequest = { search: { traverse }, starts, ...edges };
-    const { answer, partial } = await searched.search(() => request, asked.nodeFilter);
+    const { answer, partial } = await searched.search(() => traversal(asked), asked.nodeFilter);
     const nodes = (answer.nodes ?? []).map((node) => searched.shownNode(node, asked.documents));
     return { nodes, total: answer.total, ...partial };
   }
@@ -126,28 +134,27 @@ export class GraphService {
   }
 
   /**
-   * The graph searches of a query, in the order in which they need each other. `keysOf` names the hits that a reference
-   * stands for. Fails with `invalid_query` for an index that is not a graph of the table.
+   * Runs graph searches of a query, in the order in which they need each other, beside those in `results`, which have been
+   * run already. `keysOf` names the hits that a reference stands for. Fails with `invalid_query` for an index that is not a
+   * graph of the table.
    */
   async searches(
     tableName: string,
     searches: readonly GraphSearch[],
     keysOf: (ref: ResultReference) => readonly string[],
     caller: Caller,
-  ): Promise<Record<string, GraphSearchResult>> {
-    const results: Record<string, GraphSearchResult> = Object.create(null);
-    const found = (ref: ResultReference) => {
-      if (ref.kind !== 'graph') return keysOf(ref);
-      const { nodes = [], paths = [], matches = [] } = results[ref.name] ?? {};
-      const bound = matches.flatMap(({ bindings }) => Object.values(bindings));
-      const keys = [...nodes, ...bound].map(({ key }) => key);
-      return [...new Set([...keys, ...paths.flatMap((path) => path.nodes)])];
-    };
+    results: GraphResults = { shown: Object.create(null), reached: new Map() },
+  ): Promise<GraphResults> {
+    const found = (ref: ResultReference) => (ref.kind === 'graph' ? nodesOf(results.shown[ref.name]) : keysOf(ref));
     for (const search of searches) {
+      if (search.name in results.shown) continue;
       const answer = await this.#searched(tableName, search.index, caller, async (searched) => {
         const starts = await searched.selected(search.starts, found);
         if (search.type === 'pattern') return matchPattern(searched, search.asked, starts);
-        if (!('targets' in search)) return this.#traverse(searched, { ...search.asked, starts });
+        if (!('targets' in search)) {
+          const asked = { ...search.asked, starts };
+          return search.leg ? this.#leg(searched, asked, search.name, results) : this.#traverse(searched, asked);
+        }
         const targets = await searched.selected(search.targets, found);
         const paths = await this.#paths(searched, { ...search.asked, starts, targets });
         return { ...paths, total: paths.paths.length };
@@ -156,9 +163,22 @@ export class GraphService {
         if (!(error instanceof ServiceError) || error.code !== 'index_not_found') throw error;
         throw new ServiceError('invalid_query', `graph_searches.${search.name}: ${error.message}`);
       });
-      results[search.name] = { type: search.type, ...answer };
+      results.shown[search.name] = { type: search.type, ...answer };
     }
     return results;
+  }
+
+  /** A traversal whose nodes take part in the hits, whether they are shown or not. */
+  async #leg(searched: SearchedGraph, asked: TraverseRequest, name: string, results: GraphResults) {
+    const { answer, partial } = await searched.search(
+      () => traversal({ ...asked, max_results: limits.graphResultsMax }),
+      asked.nodeFilter,
+    );
+    const all = answer.nodes ?? [];
+    const isWhole = partial.partial === undefined && all.length === answer.total;
+    results.reached.set(name, { nodes: all, isWhole });
+    const nodes = all.slice(0, asked.max_results).map((node) => searched.shownNode(node, asked.documents));
+    return { nodes, total: answer.total, ...partial };
   }
 
   async #searched<Answer>(
@@ -170,15 +190,25 @@ export class GraphService {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName, caller, 'read');
     using lease = await table.lease();
-    const index = table.listedIndexes.find(({ name }) => name === indexName);
-    if (!index) throw new ServiceError('index_not_found', `table "${table.name}" has no index "${indexName}"`);
-    if (index.definition.kind !== 'graph') {
-      throw new ServiceError('invalid_query', `the index "${indexName}" is not a graph index`);
-    }
-    const graph = new OpenGraph({ table, ranges: lease.ranges, clock: this.#clock }, index.definition);
+    const definition = graphIndexOf(table, indexName);
+    const graph = new OpenGraph({ table, ranges: lease.ranges, clock: this.#clock }, definition);
     const answer = await run(new SearchedGraph({ table, ranges: lease.ranges, clock: this.#clock, caller }, graph));
     return { ...answer, took: Math.round(this.#clock.monotonicMs() - started) };
   }
+}
+
+function traversal(asked: TraverseRequest): GraphSearchRequest {
+  const { max_depth, max_results, deduplicate_nodes, include_paths, include_edges, starts, edges } = asked;
+  const traverse = { max_depth, max_results, deduplicate_nodes, include_paths, include_edges };
+  return { search: { traverse }, starts, ...edges };
+}
+
+/** The keys of the nodes that a search has found. */
+function nodesOf(result: GraphSearchResult | undefined): string[] {
+  const { nodes = [], paths = [], matches = [] } = result ?? {};
+  const bound = matches.flatMap(({ bindings }) => Object.values(bindings));
+  const keys = [...nodes, ...bound].map(({ key }) => key);
+  return [...new Set([...keys, ...paths.flatMap((path) => path.nodes)])];
 }
 
 /** Where a page of edges ends, as a text that the next one is asked for with. */

@@ -3,6 +3,12 @@ import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { GraphWrites } from '../../storage/write-request.ts';
 import type { Table } from '../table.ts';
 
+/** Whether some type of edges of the table is a tree. */
+export function hasTrees(table: Table): boolean {
+  const graphs = graphsAmong(table.indexes.map(({ definition }) => definition));
+  return graphs.some(({ edgeTypes }) => edgeTypes.some(({ topology }) => topology === 'tree'));
+}
+
 export function hasGraphs(table: Table): boolean {
   return table.indexes.some(({ definition }) => definition.kind === 'graph');
 }
@@ -17,7 +23,8 @@ export function graphWritesOf(table: Table, ranges: readonly IndexedRange[]): Gr
   return {
     indexes: graphs.map(({ name, partId, ttlMs, maxEdges, edgeTypes }) => {
       const fields = edgeTypes.flatMap(({ name: type, field: path }) => (path === undefined ? [] : [{ type, path }]));
-      return { name, partId, ttlMs, maxEdges, fields };
+      const treeTypes = edgeTypes.flatMap(({ name: type, topology }) => (topology === 'tree' ? [type] : []));
+      return { name, partId, ttlMs, maxEdges, fields, treeTypes };
     }),
     heads: ranges.map(({ head }) => head),
   };

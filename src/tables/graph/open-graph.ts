@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { freshnessOf, hasReplayed, waitUntilReplayed } from '../../query/execution/index-freshness.ts';
 import type { Table } from '../table.ts';
+import { removedTargetsOf } from './removed-targets.ts';
 
 /** What a search is asked for beside what the table and its indexes say. */
 export type GraphSearchRequest = Omit<NativeGraphRequest, 'range_starts' | 'edges_max' | 'nodes_max' | 'millis_max'> &
@@ -18,6 +19,14 @@ const everything = { edges_max: Number.MAX_SAFE_INTEGER, nodes_max: Number.MAX_S
 
 /** Searches again when an index was closed in between. */
 const attemptsMax = 3;
+
+/** The graph index of a name. Fails with `index_not_found`, and with `invalid_query` for an index of another kind. */
+export function graphIndexOf({ name: tableName, listedIndexes }: Table, indexName: string): GraphDefinition {
+  const index = listedIndexes.find(({ name }) => name === indexName);
+  if (!index) throw new ServiceError('index_not_found', `table "${tableName}" has no index "${indexName}"`);
+  if (index.definition.kind === 'graph') return index.definition;
+  throw new ServiceError('invalid_query', `the index "${indexName}" is not a graph index`);
+}
 
 /** A graph index of a table whose ranges are held open. */
 export class OpenGraph {
@@ -65,7 +74,7 @@ export class OpenGraph {
       range_starts: this.#table.ranges.map(({ startKey }) => startKey),
     };
     try {
-      return await searchGraph(handles, whole, this.#removed(), caller);
+      return await searchGraph(handles, whole, removedTargetsOf(this.#ranges), caller);
     } catch (error) {
       // A repair or a drop has closed an index between two looks at it.
       const isOpen = this.#handles().every((handle, at) => handle === handles[at]);
@@ -92,7 +101,7 @@ export class OpenGraph {
 
   /** Deleted documents, with the sequence of one range up to which edges to them are gone. */
   removedIn(range: number): [target: string, through: number][] {
-    return Object.entries(this.#removed()).map(([target, through]) => [target, through[range] ?? 0]);
+    return Object.entries(removedTargetsOf(this.#ranges)).map(([target, through]) => [target, through[range] ?? 0]);
   }
 
   #handles(): number[] {
@@ -102,19 +111,5 @@ export class OpenGraph {
       const message = `the index "${this.definition.name}" is not open yet; try again shortly`;
       throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
     });
-  }
-
-  /** Keys of deleted documents, with the sequence of each range up to which edges to them are gone. */
-  #removed(): Record<string, number[]> {
-    const removed: Record<string, number[]> = Object.create(null);
-    for (const range of this.#ranges) {
-      for (const { through, keys } of range.removedTargets.all().values()) {
-        for (const key of keys) {
-          const known = removed[key];
-          removed[key] = this.#ranges.map((_, at) => Math.max(through[at] ?? 0, known?.[at] ?? 0));
-        }
-      }
-    }
-    return removed;
   }
 }

@@ -28,6 +28,7 @@ import type { RangeLog } from '../../replication/range-log.ts';
 import type { AnsweredWrite } from '../../storage/range/request-answers.ts';
 import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../../storage/write-request.ts';
 import { graphWritesOf } from '../graph/graph-writes.ts';
+import { appendToTrees } from '../graph/tree-proof.ts';
 import { constrainedTables, constraintsOf } from '../relational/constrained-tables.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
@@ -253,13 +254,13 @@ export class BatchWriter {
     if (writes.length === 0 && readSet.length === 0) return [];
     using related = new DisposableStack();
     const constrained = await this.#constrained(parts, related);
-    const all = await this.#log
-      .append({ writes, readSet, ...constrained, ...request, ...at })
-      .catch((error: unknown) => {
-        const [only, ...others] = writes;
-        const table = parts.map((part) => part.table.name).join(', ');
-        throw withDetails(error, { table, ...(only && others.length === 0 ? { range_id: only.rangeId } : {}) });
-      });
+    const tables = parts.map(({ table, lease: { ranges } }) => ({ table, ranges }));
+    const appended = appendToTrees(this.#log, { writes, readSet, ...constrained, ...request, ...at }, tables);
+    const all = await appended.catch((error: unknown) => {
+      const [only, ...others] = writes;
+      const table = parts.map((part) => part.table.name).join(', ');
+      throw withDetails(error, { table, ...(only && others.length === 0 ? { range_id: only.rangeId } : {}) });
+    });
     // Rows that have followed in tables that the request does not name count only where they are still to come.
     const applied = all.filter(({ rangeId, isLater }) => ranges.has(rangeId) || isLater);
     this.#observer.wrote(batchCounts(applied.filter(({ repeats }) => !repeats)));

@@ -159,7 +159,7 @@ const words = {
   fuzziness: wordsOf<Extract<Fuzziness, string>>({ auto: true, typo: true }),
   range_kind: wordsOf<RangeNode['of']>({ auto: true, number: true, date: true, term: true }),
   relation: wordsOf<GeoShapeNode['relation']>({ intersects: true, contains: true, within: true }),
-  leg_kind: wordsOf<PlanLeg['kind']>({ dense: true, sparse: true }),
+  leg_kind: wordsOf<PlanLeg['kind']>({ dense: true, sparse: true, graph: true }),
   strategy: wordsOf<PlanFusion['strategy']>({ rrf: true, rsf: true, failover: true }),
   metric: wordsOf<NumberMetric>({ sum: true, avg: true, min: true, max: true, sumsquares: true, stats: true }),
   mode: wordsOf<(typeof cardinalityModes)[number]>({ auto: true, exact: true, approximate: true }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sundew_base::bit_set::BitSet;
 
-use super::legs::VectorIndex;
+use super::legs::{LegIndex, VectorIndex};
 use crate::full_text::{Fuzziness, Node, QueryPlan, TextIndex, is_filtered};
 
 /// Nanoseconds for a byte of text that is cut into words and looked up.
@@ -16,9 +16,12 @@ const DOCUMENT: u64 = 20;
 /// Nanoseconds for a row of a sparse index.
 const SPARSE_ROW: u64 = 5;
 
+/// Nanoseconds for a byte of the documents that a leg has with it.
+const LISTED_BYTE: u64 = 2;
+
 /// What can be told of the cost of a plan before its terms are looked up: all but the search of what scores by them.
 /// `None` when it may be anything.
-pub fn known_nanos(texts: &[Arc<TextIndex>], vectors: &[VectorIndex], plan: &QueryPlan) -> Option<u64> {
+pub fn known_nanos(texts: &[Arc<TextIndex>], vectors: &[LegIndex], plan: &QueryPlan) -> Option<u64> {
     if plan.aggregations.is_some() || plan.explain || !plan.sort.is_empty() {
         return None;
     }
@@ -56,12 +59,13 @@ pub fn filter_nanos(plan: &QueryPlan, documents: u64) -> Option<u64> {
 }
 
 /// All legs over all ranges, of which each may find what is in its set.
-pub fn legs_nanos(plan: &QueryPlan, indexes: &[VectorIndex], allowed: &[Option<Arc<BitSet>>]) -> u64 {
+pub fn legs_nanos(plan: &QueryPlan, indexes: &[LegIndex], allowed: &[Option<Arc<BitSet>>]) -> u64 {
     let limit = plan.fusion.window.unwrap_or(0).max(plan.offset + plan.limit);
     let searches = plan.legs.iter().zip(indexes.chunks(allowed.len().max(1))).flat_map(|(leg, indexes)| {
         indexes.iter().zip(allowed).map(move |(index, allowed)| match index {
-            VectorIndex::Dense(index) => index.expected_nanos(leg.effort, limit, allowed.as_deref()),
-            VectorIndex::Sparse(index) => SPARSE_ROW * index.row_count(),
+            LegIndex::Vectors(VectorIndex::Dense(index)) => index.expected_nanos(leg.effort, limit, allowed.as_deref()),
+            LegIndex::Vectors(VectorIndex::Sparse(index)) => SPARSE_ROW * index.row_count(),
+            LegIndex::Listed => leg.bytes as u64 * LISTED_BYTE,
         })
     });
     searches.sum()

@@ -16,6 +16,9 @@ use crate::full_text::{LegKind, Strategy};
 /// What the text leg is called.
 pub const TEXT_LEG: &str = "full_text";
 
+/// The kind of a leg whose documents a graph search has found.
+const GRAPH_LEG: &str = "graph";
+
 /// A leg that takes part in the answer.
 pub struct Taking<'a> {
     pub name: &'a str,
@@ -31,6 +34,7 @@ impl<'a> Taking<'a> {
             kind: match leg.kind {
                 LegKind::Dense => "dense",
                 LegKind::Sparse => "sparse",
+                LegKind::Graph => GRAPH_LEG,
             },
             weight: leg.weight,
             answer,
@@ -155,15 +159,16 @@ pub fn profile(
             })
         })
         .collect();
-    let hits_of = |is_text: bool| -> usize {
-        taking.iter().filter(|leg| (leg.is_text()) == is_text).map(|leg| leg.answer.hits.len()).sum()
+    let hits_of = |kinds: &[&str]| -> usize {
+        taking.iter().filter(|leg| kinds.contains(&leg.kind)).map(|leg| leg.answer.hits.len()).sum()
     };
     let mut profile = json!({
         "legs": legs,
         "merge": {
             "strategy": plan.fusion.strategy,
-            "full_text_hits": hits_of(true),
-            "semantic_hits": hits_of(false),
+            "full_text_hits": hits_of(&[TEXT_LEG]),
+            "semantic_hits": hits_of(&["dense", "sparse"]),
+            "graph_hits": hits_of(&[GRAPH_LEG]),
             "fused_hits": counts.fused,
             "pruned_hits": counts.fused - counts.left,
             "duration_ms": milliseconds(counts.fusion_micros),

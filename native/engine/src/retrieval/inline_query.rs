@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::cost_model::known_nanos;
-use super::legs::VectorIndex;
+use super::legs::LegIndex;
 use super::run::query_until;
 use crate::error::EngineError;
 use crate::full_text::{Deadline, Hits, QueryPlan, TextIndex};
@@ -14,7 +14,7 @@ use crate::full_text::{Deadline, Hits, QueryPlan, TextIndex};
 /// Errors: those of `super::query` but `query_timeout`.
 pub fn query_inline(
     texts: &[Arc<TextIndex>],
-    vectors: &[VectorIndex],
+    vectors: &[LegIndex],
     plan: &QueryPlan,
     query_vectors: &[u8],
     nanos_max: u64,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sundew_base::bit_set::BitSet;
 use sundew_vector::dense::{DenseIndex, DistanceBounds};
-use sundew_vector::search::{SearchBounds, SearchReport, VectorHits};
+use sundew_vector::search::{SearchBounds, SearchReport, VectorHit, VectorHits};
 use sundew_vector::sparse::SparseIndex;
 
 use super::ranges::{DocLocation, FoundDocument, Ranges, by_key};
@@ -21,6 +21,14 @@ pub enum VectorIndex {
     Sparse(Arc<SparseIndex>),
 }
 
+/// What a leg searches in one range.
+#[derive(Clone)]
+pub enum LegIndex {
+    Vectors(VectorIndex),
+    /// The leg has its documents with it.
+    Listed,
+}
+
 impl VectorIndex {
     pub fn derived(&self) -> &dyn DerivedIndex {
         match self {
@@ -34,6 +42,8 @@ impl VectorIndex {
 pub enum QueryVector {
     Dense(Vec<f32>),
     Sparse(Vec<(u32, f32)>),
+    /// Documents that are known: range, ordinal and score.
+    Listed(Vec<(u32, u32, f32)>),
 }
 
 impl QueryVector {
@@ -44,7 +54,12 @@ impl QueryVector {
         for leg in legs {
             let (own, rest) = bytes.split_at_checked(leg.bytes).ok_or_else(broken)?;
             let (words, odd) = own.as_chunks::<4>();
-            let is_whole = odd.is_empty() && (leg.kind == LegKind::Dense || words.len().is_multiple_of(2));
+            let of_one = match leg.kind {
+                LegKind::Dense => 1,
+                LegKind::Sparse => 2,
+                LegKind::Graph => 3,
+            };
+            let is_whole = odd.is_empty() && words.len().is_multiple_of(of_one);
             if !is_whole {
                 return Err(broken());
             }
@@ -57,6 +72,13 @@ impl QueryVector {
                     Self::Sparse(
                         pairs.map(|(at, value)| (u32::from_le_bytes(*at), f32::from_le_bytes(*value))).collect(),
                     )
+                }
+                LegKind::Graph => {
+                    let (documents, _) = words.as_chunks::<3>();
+                    let read = |[range, ordinal, score]: &[[u8; 4]; 3]| {
+                        (u32::from_le_bytes(*range), u32::from_le_bytes(*ordinal), f32::from_le_bytes(*score))
+                    };
+                    Self::Listed(documents.iter().map(read).collect())
                 }
             });
         }
@@ -91,7 +113,7 @@ pub struct LegContext {
     pub ranges: Arc<Ranges>,
     pub plan: QueryPlan,
     /// For each leg its index of each range, leg after leg.
-    pub indexes: Vec<VectorIndex>,
+    pub indexes: Vec<LegIndex>,
     pub vectors: Vec<QueryVector>,
     /// The documents of each range that may be found.
     pub allowed: Vec<Option<Arc<BitSet>>>,
@@ -147,11 +169,14 @@ impl LegContext {
             let is_due = || self.deadline.is_due();
             let bounds = SearchBounds { limit: self.window, allowed, is_due: &is_due };
             match (&self.indexes[task], &self.vectors[leg]) {
-                (VectorIndex::Dense(index), QueryVector::Dense(vector)) => {
+                (LegIndex::Vectors(VectorIndex::Dense(index)), QueryVector::Dense(vector)) => {
                     let distance = DistanceBounds { under: self.plan.distance_under, over: self.plan.distance_over };
                     index.search(vector, self.plan.legs[leg].effort, distance, &bounds)?
                 }
-                (VectorIndex::Sparse(index), QueryVector::Sparse(vector)) => index.search(vector, &bounds)?,
+                (LegIndex::Vectors(VectorIndex::Sparse(index)), QueryVector::Sparse(vector)) => {
+                    index.search(vector, &bounds)?
+                }
+                (LegIndex::Listed, QueryVector::Listed(documents)) => listed(documents, range, allowed),
                 _ => return Err(EngineError::internal("a leg of the plan has an index of another kind")),
             }
         };
@@ -175,7 +200,7 @@ impl LegContext {
                 found: self.ranges.find(range, hit.ordinal),
                 score: hit.score,
                 distance: if leg.kind == LegKind::Dense { hit.distance } else { f32::NAN },
-                number: Some(hit.number),
+                number: (leg.kind != LegKind::Graph).then_some(hit.number),
             }));
         }
         answer.hits.sort_unstable_by(|a, b| {
@@ -214,4 +239,22 @@ impl LegContext {
             took_micros: started.elapsed().as_micros() as u64,
         })
     }
+}
+
+/// The documents of a range among those that a leg has with it.
+fn listed(documents: &[(u32, u32, f32)], range: usize, allowed: Option<&BitSet>) -> VectorHits {
+    let own = documents.iter().filter(|(of, ..)| *of as usize == range);
+    let visited = own.clone().count() as u64;
+    let may_be_found = own.filter(|(_, ordinal, _)| allowed.is_none_or(|allowed| allowed.contains(*ordinal)));
+    let hit = |&(_, ordinal, score): &(u32, u32, f32)| VectorHit {
+        ordinal,
+        number: 0,
+        sequence: 0,
+        distance: f32::NAN,
+        score,
+    };
+    let hits: Vec<VectorHit> = may_be_found.map(hit).collect();
+    let candidates = hits.len() as u64;
+    let report = SearchReport { arms: vec!["graph"], candidates, visited, ..SearchReport::default() };
+    VectorHits { hits, is_partial: false, report }
 }

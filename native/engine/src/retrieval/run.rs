@@ -10,7 +10,7 @@ use super::allowed::allowed_ordinals;
 use super::cost_model::legs_nanos;
 use super::describe::{Counts, Taking, explanations, leg_numbers, leg_scores, profile, text_profile};
 use super::fuse::{Fused, Ranked, fuse};
-use super::legs::{LegContext, LegHit, QueryVector, VectorIndex};
+use super::legs::{LegContext, LegHit, LegIndex, QueryVector};
 use super::prune::prune;
 use super::ranges::{DocLocation, Ranges, by_key};
 use crate::error::EngineError;
@@ -26,7 +26,7 @@ use crate::full_text::{
 /// the parts do not fit together.
 pub fn query(
     texts: &[Arc<TextIndex>],
-    vectors: &[VectorIndex],
+    vectors: &[LegIndex],
     plan: &QueryPlan,
     query_vectors: &[u8],
     cancel: &CancelFlag,
@@ -36,7 +36,7 @@ pub fn query(
 
 pub fn query_until(
     texts: &[Arc<TextIndex>],
-    vectors: &[VectorIndex],
+    vectors: &[LegIndex],
     plan: &QueryPlan,
     query_vectors: &[u8],
     deadline: &Deadline,
@@ -71,7 +71,7 @@ pub fn query_until(
 fn retrieve(
     ranges: Arc<Ranges>,
     plan: &QueryPlan,
-    indexes: &[VectorIndex],
+    indexes: &[LegIndex],
     vectors: Vec<QueryVector>,
     deadline: &Deadline,
 ) -> Result<Hits, EngineError> {

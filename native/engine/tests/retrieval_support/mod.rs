@@ -10,7 +10,7 @@ use sundew_base::part::{PartForm, part_head};
 use sundew_engine::error::EngineError;
 use sundew_engine::frame::{FrameWriter, RowKind};
 use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hits, IndexOptions, QueryPlan, TextIndex};
-use sundew_engine::retrieval::{VectorIndex, query, query_inline};
+use sundew_engine::retrieval::{LegIndex, VectorIndex, query, query_inline};
 use sundew_vector::dense::{DenseIndex, DenseOptions, Metric};
 use sundew_vector::sparse::{SparseIndex, SparseOptions};
 
@@ -142,12 +142,12 @@ pub fn try_run(table: &[Range], asked: &Query) -> Result<Hits, EngineError> {
     if let Some(dense) = &asked.dense {
         vectors.extend(dense.iter().flat_map(|value| value.to_le_bytes()));
         legs.push(json!({ "name": "taste", "kind": "dense", "bytes": DIMENSION * 4, "weight": asked.weights[0] }));
-        indexes.extend(table.iter().map(|range| VectorIndex::Dense(Arc::clone(&range.dense))));
+        indexes.extend(table.iter().map(|range| LegIndex::Vectors(VectorIndex::Dense(Arc::clone(&range.dense)))));
     }
     if let Some(sparse) = &asked.sparse {
         vectors.extend(sparse_bytes(sparse));
         legs.push(json!({ "name": "tags", "kind": "sparse", "bytes": sparse.len() * 8, "weight": asked.weights[1] }));
-        indexes.extend(table.iter().map(|range| VectorIndex::Sparse(Arc::clone(&range.sparse))));
+        indexes.extend(table.iter().map(|range| LegIndex::Vectors(VectorIndex::Sparse(Arc::clone(&range.sparse)))));
     }
     let mut plan = asked.plan.clone();
     plan["legs"] = json!(legs);

@@ -1,6 +1,7 @@
 //! Searches over the graph indexes of all ranges of a table. An answer depends on the edges alone: neither on how documents
 //! are spread over ranges, nor on the segments that their edges lie in.
 
+mod algorithms;
 mod cheapest_path;
 mod edges;
 mod fewest_hops;
@@ -16,8 +17,8 @@ use std::sync::Arc;
 use sundew_base::error::EngineError;
 
 pub use request::{
-    Direction, FoundPath, GraphAnswer, GraphRequest, PatternEdge, PatternElement, PatternOptions, RemovedTargets,
-    Search, WeightMode,
+    Algorithm, AlgorithmOptions, Direction, FoundPath, GraphAnswer, GraphRequest, PatternEdge, PatternElement,
+    PatternOptions, RemovedTargets, Search, WeightMode,
 };
 
 use crate::index::GraphIndex;
@@ -40,6 +41,7 @@ pub fn search(
         Search::Traverse(options) => traverse::traverse(&mut view, request, options),
         Search::Paths(options) => paths::paths(&mut view, request, options)?,
         Search::Pattern(options) => pattern::matches(&mut view, request, options),
+        Search::Algorithm(options) => algorithms::run(&mut view, options),
         Search::Count => edges::count(&mut view),
         Search::Sources { limit } => edges::sources(&mut view, request, *limit),
     };

@@ -72,6 +72,8 @@ pub enum Search {
     Paths(PathOptions),
     /// Nodes that stand to each other as the elements of a pattern do.
     Pattern(PatternOptions),
+    /// Something that depends on all edges.
+    Algorithm(AlgorithmOptions),
     /// How many edges and nodes there are.
     Count,
     /// Documents with edges that have expired or lead to a removed target.
@@ -146,6 +148,63 @@ pub struct PatternEdge {
     pub max_weight: Option<f32>,
 }
 
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AlgorithmOptions {
+    pub algorithm: Algorithm,
+    /// Of the nodes, or components, the first in their order.
+    pub limit: usize,
+    /// The answer has the value of every node.
+    pub takes_all: bool,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Algorithm {
+    Pagerank {
+        damping: f64,
+        max_iterations: u32,
+        tolerance: f64,
+    },
+    /// Nodes that are connected whichever way edges lead.
+    ConnectedComponents,
+    /// The number of edges of each node.
+    Degree {
+        outgoing: bool,
+        incoming: bool,
+    },
+}
+
+/// How an algorithm went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AlgorithmReport {
+    pub iterations: u32,
+    pub has_converged: bool,
+    pub component_count: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundScore {
+    pub key: String,
+    pub score: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundComponent {
+    /// The least key in it.
+    pub key: String,
+    pub nodes: u64,
+}
+
+/// What an algorithm says of a node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum NodeValue {
+    Number(f64),
+    Count(u64),
+    Key(String),
+}
+
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct GraphAnswer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -161,9 +220,19 @@ pub struct GraphAnswer {
     /// Keys of the nodes that were met as each element of a pattern, where it is filtered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Vec<String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scores: Vec<FoundScore>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<FoundComponent>,
+    /// Nodes with what the algorithm says of each, by key: pages of JSON, arrays of `[key, value]`. Text within text, so that
+    /// a reader need not take in all of them in one go.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub value_pages: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<AlgorithmReport>,
     /// Nodes, paths, matches or edges that there are, of which the answer may hold fewer.
     pub total: u64,
-    /// Of `Count`.
+    /// Of `Count` and `Algorithm`.
     pub edge_count: u64,
     pub node_count: u64,
     /// Which bound ended the search early; the answer then lacks something.

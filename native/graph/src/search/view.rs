@@ -410,11 +410,17 @@ impl<'a> GraphView<'a> {
         if self.edges_seen > self.edges_max {
             self.stop("edges");
         }
+        self.goes_on();
+        self.set_next_look();
+    }
+
+    /// Whether there is time to go on with something that takes long by itself.
+    pub fn goes_on(&mut self) -> bool {
         self.was_cancelled |= (self.is_cancelled)();
         if Instant::now() >= self.until {
             self.stop("time");
         }
-        self.set_next_look();
+        !self.must_stop()
     }
 
     fn set_next_look(&mut self) {

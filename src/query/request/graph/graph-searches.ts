@@ -35,13 +35,19 @@ export type ResultReference =
   | { kind: 'embeddings'; index: string }
   | { kind: 'graph'; name: string };
 
+/** A search whose nodes are fused with the other hits of the query. */
+interface GraphLeg {
+  /** What its score falls with: the score of a node is 1 / (1 + depth), or 1 / (1 + distance). */
+  by: 'depth' | 'distance';
+}
+
 /** One member of `graph_searches`. */
 export type GraphSearch = {
   name: string;
   index: string;
   starts: NodeSelector;
 } & (
-  | { type: 'traverse' | 'neighbors'; asked: Omit<TraverseRequest, 'starts'> }
+  | { type: 'traverse' | 'neighbors'; asked: Omit<TraverseRequest, 'starts'>; leg?: GraphLeg | undefined }
   | {
       type: 'shortest_path' | 'k_shortest_paths';
       targets: NodeSelector;
@@ -63,6 +69,7 @@ const searchMembers = [
   'include_edges',
   'fields',
   'node_filter',
+  'leg',
 ];
 const paramMembers = [
   ...edgeMembers,
@@ -94,7 +101,9 @@ export function readGraphSearches(request: Members): GraphSearch[] | undefined {
   if (names.length > limits.graphSearchesMax) {
     throw new ServiceError('limit_exceeded', `graph_searches: has at most ${limits.graphSearchesMax} searches`);
   }
-  return inOrder(names.map((name) => readSearch(name, searches[name])));
+  const ordered = inOrder(names.map((name) => readSearch(name, searches[name])));
+  checkLegs(ordered);
+  return ordered;
 }
 
 function readSearch(name: string, search: unknown): GraphSearch {
@@ -112,6 +121,10 @@ function readSearch(name: string, search: unknown): GraphSearch {
   const starts = readSelector(search, 'start_nodes', where);
   // A filter of nodes may stand beside the others or among the parameters.
   const asked = { ...search, ...params };
+  const leg = readLeg(search, where);
+  if (leg && type !== 'traverse' && type !== 'neighbors') {
+    throw invalidQuery(where, '"leg" belongs to searches of the types "traverse" and "neighbors"');
+  }
   if (type === 'pattern') {
     if (member(search, 'target_nodes') !== undefined) {
       throw invalidQuery(where, '"target_nodes" says nothing to a pattern; leave it out');
@@ -122,12 +135,46 @@ function readSearch(name: string, search: unknown): GraphSearch {
   if (stray !== undefined) throw invalidQuery(where, `"${stray}" belongs to searches of the type "pattern"`);
   if (type === 'traverse' || type === 'neighbors') {
     const options = readTraverseOptions(asked, where);
-    return { name, index, type, starts, asked: type === 'neighbors' ? { ...options, max_depth: 1 } : options };
+    return { name, index, type, starts, leg, asked: type === 'neighbors' ? { ...options, max_depth: 1 } : options };
   }
   const options = readPathOptions(asked, where);
   const k = readInteger(params, 'k', { min: 1, max: limits.graphPathsMax }, where) ?? 1;
   const targets = readSelector(search, 'target_nodes', where);
   return { name, index, type, starts, targets, asked: { ...options, k: type === 'shortest_path' ? 0 : k } };
+}
+
+/** The searches that others need before hits are searched for: legs, and what they begin at. They come in their order. */
+export function searchesOfLegs(searches: readonly GraphSearch[]): GraphSearch[] {
+  const needed = new Set<string>();
+  for (const search of searches.toReversed()) {
+    if (!isLeg(search) && !needed.has(search.name)) continue;
+    needed.add(search.name);
+    for (const name of needsOf(search)) needed.add(name);
+  }
+  return searches.filter(({ name }) => needed.has(name));
+}
+
+export function isLeg(search: GraphSearch): search is GraphSearch & { leg: GraphLeg } {
+  return 'leg' in search && search.leg !== undefined;
+}
+
+/** What the hits are made of cannot begin at them. */
+function checkLegs(searches: readonly GraphSearch[]): void {
+  for (const search of searchesOfLegs(searches)) {
+    const hits = selectorsOf(search).find(({ from }) => 'ref' in from && from.ref.kind !== 'graph');
+    if (!hits) continue;
+    const message = 'is a leg of the query, or one begins at its nodes: it cannot begin at hits of the same query';
+    throw invalidQuery(`graph_searches.${search.name}`, message);
+  }
+}
+
+function readLeg(search: Members, where: string): GraphLeg | undefined {
+  const leg = member(search, 'leg');
+  if (leg === undefined || leg === false) return undefined;
+  if (leg === true) return { by: 'depth' };
+  if (!isObject(leg)) throw invalidQuery(where, '"leg" must be true, or {"by": "depth"} or {"by": "distance"}');
+  checkMembers(leg, ['by'], `${where}.leg`);
+  return { by: readOneOf(leg, 'by', ['depth', 'distance'], `${where}.leg`) ?? 'depth' };
 }
 
 function refuseUnbuilt(object: Members, names: readonly string[], where: string): void {
@@ -160,10 +207,13 @@ function readReference(ref: string, where: string): ResultReference {
   throw invalidQuery(where, `"result_ref" must be one of ${known}`);
 }
 
+function selectorsOf(search: GraphSearch): NodeSelector[] {
+  return 'targets' in search ? [search.starts, search.targets] : [search.starts];
+}
+
 /** The graph searches whose results a search begins or ends at. */
 function needsOf(search: GraphSearch): string[] {
-  const selectors = 'targets' in search ? [search.starts, search.targets] : [search.starts];
-  return selectors.flatMap(({ from }) => ('ref' in from && from.ref.kind === 'graph' ? [from.ref.name] : []));
+  return selectorsOf(search).flatMap(({ from }) => ('ref' in from && from.ref.kind === 'graph' ? [from.ref.name] : []));
 }
 
 function inOrder(searches: readonly GraphSearch[]): GraphSearch[] {

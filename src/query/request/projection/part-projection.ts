@@ -1,7 +1,7 @@
 import { renderVector } from '../../../engine/vector-text.ts';
 import { vectorFingerprintOf } from '../../../enrichment/part-definition.ts';
 import type { Templates } from '../../../enrichment/template/templates.ts';
-import { isVectorIndex, partIdOf } from '../../../index-kinds/all-kinds.ts';
+import { isVectorIndex } from '../../../index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../../../index-kinds/artifact-config.ts';
 import { forEachYielding } from '../../../lib/yield-to-event-loop.ts';
 import type { RangeReader } from '../../../storage/reader/range-reader.ts';
@@ -66,8 +66,10 @@ export class PartProjection {
   static of(projection: Projection, scope: ProjectionScope): PartProjection | undefined {
     if (projection.isWhole) return undefined;
     const vectors = scope.indexes.flatMap(({ name, definition }): [number, string][] => {
-      const partId = partIdOf(definition);
-      return partId !== undefined && projection.showsVectors(name) ? [[partId, JSON.stringify(name)]] : [];
+      // The parts of other kinds of indexes are not vectors.
+      return isVectorIndex(definition) && projection.showsVectors(name)
+        ? [[definition.partId, JSON.stringify(name)]]
+        : [];
     });
     const chunks = scope.indexes.flatMap((index) => {
       const chunked = chunkedIndex(index);

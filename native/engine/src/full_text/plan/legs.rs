@@ -1,4 +1,4 @@
-//! The members of a plan that speak of vector legs and of what becomes of their hits.
+//! The members of a plan that speak of legs beside the text and of what becomes of their hits.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,16 +10,19 @@ const EFFORT: f32 = 0.5;
 pub enum LegKind {
     Dense,
     Sparse,
+    /// Its documents are already known: nodes of a graph search.
+    Graph,
 }
 
-/// One query vector and the index that it asks.
+/// One query vector and the index that it asks, or the documents of a graph search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leg {
     /// The index's name: what the leg is called in scores, explanations and profiles.
     pub name: String,
     pub kind: LegKind,
-    /// Length of its query vector: dense f32s, or sparse u32 indices and then f32 values; little-endian.
+    /// Length of its query vector: dense f32s, or sparse u32 indices and then f32 values; little-endian. Of a graph leg the
+    /// length of its documents: for each the u32 of its range, its ordinal, and its score as f32.
     pub bytes: usize,
     #[serde(default = "default_weight")]
     pub weight: f64,

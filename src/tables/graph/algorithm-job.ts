@@ -1,0 +1,170 @@
+import { type Caller, serverCaller } from '../../access/principal.ts';
+import { limits } from '../../config/limits.ts';
+import type { NativeGraphAnswer } from '../../engine/native-graph.ts';
+import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import type { JobHandler, RunningJob } from '../../jobs/job.ts';
+import { backoffMs } from '../../lib/backoff.ts';
+import { type Clock, pause } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { AlgorithmRequest } from '../../query/request/graph/algorithm-request.ts';
+import type { Table } from '../table.ts';
+import type { TableLookup } from '../table-lookup.ts';
+import type { BatchWriter } from '../writes/batch-writer.ts';
+import { graphIndexOf, OpenGraph } from './open-graph.ts';
+
+/** What an algorithm has found. */
+export interface AlgorithmResult {
+  node_count: number;
+  edge_count: number;
+  /** Nodes of the greatest values; of `pagerank` and `degree`. */
+  nodes?: { key: string; score: number }[];
+  /** The largest components, each named by its least key. */
+  components?: { key: string; nodes: number }[];
+  component_count?: number;
+  /** Of `pagerank`. */
+  iterations?: number;
+  has_converged?: boolean;
+}
+
+/** What a job keeps of itself. */
+export interface AlgorithmState {
+  table: string;
+  index: string;
+  asked: AlgorithmRequest;
+  step: 'waiting' | 'computing' | 'writing' | 'done';
+  /** Nodes whose documents have been written, of all. */
+  written: number;
+  result?: AlgorithmResult;
+  code?: string;
+  error?: string;
+}
+
+export const algorithmKind = 'graph_algorithm';
+
+interface AlgorithmJobDeps {
+  tables: TableLookup;
+  writes: Pick<BatchWriter, 'batch'>;
+  clock: Clock;
+}
+
+const writeRetries = { firstMs: 200, maxMs: 10_000 };
+/** Writes of one page that are tried before the job is. */
+const writeAttemptsMax = 8;
+/** Pages of nodes between two notes of where the job stands. */
+const pagesPerNote = 10;
+const encoder = new TextEncoder();
+
+/**
+ * Runs algorithms over whole graphs, and writes what they say of each node into its document where that is asked for. After
+ * a kill the next process computes again and writes all of it: a value that is there already is written as it was.
+ */
+export class AlgorithmJob implements JobHandler {
+  readonly kind = algorithmKind;
+  readonly #deps: AlgorithmJobDeps;
+
+  constructor(deps: AlgorithmJobDeps) {
+    this.#deps = deps;
+  }
+
+  async run(job: RunningJob): Promise<void> {
+    const state = JSON.parse(job.record.state) as AlgorithmState;
+    try {
+      await this.#run(job, state);
+      state.step = 'done';
+    } catch (error) {
+      const mayPass = !(error instanceof ServiceError) || error.retryable;
+      if (job.signal.aborted || mayPass) throw error;
+      Object.assign(state, { code: error.code, error: error.message });
+      job.endAs('failed');
+    }
+    await job.save(state);
+  }
+
+  async #run(job: RunningJob, state: AlgorithmState): Promise<void> {
+    const { tables, clock } = this.#deps;
+    const { table: name, index: indexName, asked } = state;
+    const caller = serverCaller(`job ${job.record.jobId}`, job.signal);
+    const table = tables.get(name, caller, 'read');
+    state.step = 'computing';
+    state.written = 0;
+    await job.save(state);
+    const answer = await this.#compute(table, indexName, asked, caller);
+    state.result = resultOf(asked, answer);
+    if (asked.writeField === undefined) return;
+    state.step = 'writing';
+    for (const [at, page] of (answer.value_pages ?? []).entries()) {
+      const values = JSON.parse(page) as [key: string, value: unknown][];
+      const operation = (value: unknown) => [{ op: '$set', path: `$.${asked.writeField}`, value }];
+      const transforms = values.map(([key, value]) => ({ key, operations: operation(value) }));
+      await this.#write(name, encoder.encode(JSON.stringify({ transforms })), caller);
+      state.written += values.length;
+      if (at % pagesPerNote === 0) await job.save(state);
+      if (job.signal.aborted) throw new ServiceError('unavailable', 'the job was stopped');
+      await pause(clock, 0, job.signal);
+    }
+  }
+
+  async #compute(
+    table: Table,
+    indexName: string,
+    { algorithm, edges, limit, writeField }: AlgorithmRequest,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<NativeGraphAnswer> {
+    const { clock } = this.#deps;
+    using lease = await table.lease();
+    const graph = new OpenGraph({ table, ranges: lease.ranges, clock }, graphIndexOf(table, indexName));
+    if ((await graph.waitUntilShown(signal)) !== undefined) {
+      throw new ServiceError('unavailable', `the index "${indexName}" does not show every write yet`);
+    }
+    const search = { algorithm: { algorithm, limit, takes_all: writeField !== undefined } };
+    const bounds = {
+      edges_max: limits.graphAlgorithmEdgesMax,
+      nodes_max: limits.graphAlgorithmEdgesMax,
+      millis_max: limits.graphAlgorithmMs,
+    };
+    const request = {
+      ...edges,
+      direction: 'out' as const,
+      search,
+      hidden: expiredKeys(table, lease.ranges, clock),
+      ...bounds,
+    };
+    const answer = await graph.search(request, { signal });
+    if (answer.partial === undefined) return answer;
+    const message = `the graph is too large for an algorithm: the bound on its ${answer.partial} was met`;
+    throw new ServiceError('limit_exceeded', message);
+  }
+
+  /** Transforms of documents that are not there change nothing. */
+  async #write(table: string, body: Uint8Array, caller: Caller): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await this.#deps.writes.batch(table, body, caller);
+        return;
+      } catch (error) {
+        const mayPass = error instanceof ServiceError && error.retryable;
+        if (!mayPass || attempt === writeAttemptsMax || caller.signal.aborted) throw error;
+        await pause(this.#deps.clock, backoffMs(attempt, writeRetries), caller.signal);
+      }
+    }
+  }
+}
+
+/** Documents that are still stored, and are no nodes any more. */
+function expiredKeys(table: Table, ranges: readonly IndexedRange[], clock: Clock): string[] {
+  const bound = table.expiredAtOrBeforeMs(clock.nowMs());
+  if (bound === undefined) return [];
+  const expired = ranges.flatMap(({ stored }) => stored.documents.expired(bound, limits.graphAlgorithmHiddenMax));
+  return expired.map(({ key }) => key);
+}
+
+function resultOf({ name }: AlgorithmRequest, answer: NativeGraphAnswer): AlgorithmResult {
+  const { node_count, edge_count, scores = [], components = [], algorithm } = answer;
+  const counts = { node_count, edge_count };
+  if (name === 'connected_components') {
+    return { ...counts, components, component_count: algorithm?.component_count ?? 0 };
+  }
+  if (name === 'degree') return { ...counts, nodes: scores };
+  const { iterations = 0, has_converged = true } = algorithm ?? {};
+  return { ...counts, nodes: scores, iterations, has_converged };
+}
