@@ -2,6 +2,7 @@ import type { Caller } from '../access/principal.ts';
 import { shownIndexConfig } from '../index-kinds/managed-source.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { shownProviderConfig } from '../provider-config/provider-config.ts';
 import type { TableDefinition } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { CutReport } from '../storage/storage-calls.ts';
@@ -194,18 +195,16 @@ function withoutCredentials(config: string): string {
   return JSON.stringify({ ...stored, config: shownIndexConfig(stored.config) });
 }
 
-/** A configuration without the keys of providers that it spells out, also in JSON within its texts, such as `producer_json`. */
+/** A configuration without the credentials that it spells out, also in members that are JSON as text, such as `producer_json`. */
 function withoutKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutKeys);
-  if (typeof value === 'string' && value.startsWith('{') && value.includes('"api_key"')) {
-    return JSON.stringify(withoutKeys(JSON.parse(value)));
-  }
   if (typeof value !== 'object' || value === null) return value;
-  const isKept = ([name, member]: [string, unknown]) => name !== 'api_key' || String(member).startsWith('${');
+  const shown = Object.entries(shownProviderConfig(value as Record<string, unknown>));
   return Object.fromEntries(
-    Object.entries(value)
-      .filter(isKept)
-      .map(([name, member]) => [name, withoutKeys(member)]),
+    shown.map(([name, member]) => {
+      const isText = typeof member === 'string' && name.endsWith('_json') && member !== '';
+      return [name, isText ? JSON.stringify(withoutKeys(JSON.parse(member))) : withoutKeys(member)];
+    }),
   );
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ConnectionEntry } from '../../src/protocol/database/connections.ts';
 import type { ChildServer } from '../support/fault/child-server.ts';
 import { until } from '../support/fault/until.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { UpstreamServer } from '../support/upstream-server.ts';
 import { FaultPlace } from './fault-place.ts';
 
@@ -101,12 +102,15 @@ describe('A05', () => {
       Response.json({ error: { message: `refused: ${authorization} ${text}` } }, { status: 403 }),
     );
     const config = join(place.directory, 'sundew.yaml');
+    using folder = new TemporaryDirectory();
+    const archive = folder.path;
     writeFileSync(
       config,
       `
 connections:
   literal: {kind: inference, inference: {provider: openai, url: "${upstream.url}", api_key: "${canary}-literal"}}
   stored: {kind: inference, inference: {provider: openai, url: "${upstream.url}", api_key: "\${secret:stored}"}}
+  archive: {kind: external_io, capabilities: [backup.write], external_io: {protocol: filesystem, root: "${archive}"}}
   changes: {kind: cdc, cdc: {provider: postgres, dsn: "postgres://u:${canary}@localhost/d"}}
 providers:
   openai: {api_key: "${canary}-provider"}
@@ -137,6 +141,26 @@ partner: {client_secret: "${canary}-partner"}
     const embedder = { provider: 'openai', model: 'm', url: upstream.url, api_key: `${canary}-index` };
     const index = { type: 'embeddings', field: 'body', dimension: 3, embedder };
     await ask('/db/v1/tables/t/indexes/managed', 'POST', index);
+    const signed = { provider: 'bedrock', model: 'm', url: upstream.url, region: 'eu-west-1' };
+    const keyPair = { access_key_id: `${canary}-id`, secret_access_key: `${canary}-signing` };
+    await ask('/db/v1/tables/t/indexes/signed', 'POST', { ...index, embedder: { ...signed, ...keyPair } });
+    for (const [name, more] of [
+      ['keyed', { provider: 'openai', model: 'm', url: upstream.url, api_key: `${canary}-producer` }],
+      ['half', { provider: 'openai', model: 'm', url: upstream.url, api_key: `\${secret:stored}${canary}-tail` }],
+      ['signed', { ...signed, ...keyPair }],
+    ] as const) {
+      const producer_json = JSON.stringify({ type: 'generator', config: { ...more, prompt: '{{this}}' } });
+      const enrichment = { kind: 'asset', field: 'body', producer_json };
+      await ask(`/db/v1/tables/t/artifacts/${name}/enrichment`, 'PUT', enrichment);
+    }
+    await ask('/db/v1/backup', 'POST', { backup_id: 'b', location: `file://${archive}` });
+    const archived = readdirSync(archive, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+    for (const { parentPath, name } of archived) {
+      const bytes = readFileSync(join(parentPath, name));
+      told.push(name.endsWith('.zst') ? Bun.zstdDecompressSync(bytes).toString() : bytes.toString());
+    }
+    expect(archived.some(({ name }) => name.endsWith('-cluster-metadata.json'))).toBe(true);
+    expect(told.filter((text) => /producer_json.*eu-west-1/.test(text)).length).toBeGreaterThan(0);
     await ask('/db/v1/connections?include=status,models');
     for (const path of ['secrets', 'status', 'cluster', 'tables', 'tables/t', 'tables/t/indexes', 'connections/none']) {
       await ask(`/db/v1/${path}`);

@@ -208,7 +208,7 @@ export class Providers {
     const region = config.region ?? usualRegion;
     const request = { url, body: String(body), region, service: 'bedrock', headers: jsonHeaders, nowMs: clock.nowMs() };
     const headers = await signedHeaders(request, key);
-    return { headers, secrets: [key.secretAccessKey, ...(key.sessionToken ? [key.sessionToken] : [])] };
+    return { headers, secrets: Object.values(key).filter((value) => value !== undefined) };
   }
 }
 
