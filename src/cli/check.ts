@@ -1,8 +1,9 @@
 import { IndexFaultError } from '../engine/engine-error.ts';
 import { NativeIndex } from '../engine/native-index.ts';
-import { isKeptByText } from '../index-kinds/all-kinds.ts';
+import { kindOfConfig } from '../index-kinds/all-kinds.ts';
 import { type CheckReport, checkDirectory, type IndexChecks } from '../storage/check/check-directory.ts';
-import { readIndexRecord } from '../tables/indexes/index-record.ts';
+import { readArtifactRecords } from '../tables/artifacts/artifact-record.ts';
+import { readIndexConfigOf, readIndexRecord } from '../tables/indexes/index-record.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { exitCodes, type Verb } from './verb.ts';
 
@@ -22,12 +23,13 @@ export const check: Verb = {
 
 const nativeIndexChecks: IndexChecks = {
   keepsFiles: (record) => {
-    const { definition } = readIndexRecord(record);
-    return !definition.memOnly && !isKeptByText(definition);
+    const config = readIndexConfigOf(record);
+    return !config.mem_only && kindOfConfig(config).follows !== 'text_index';
   },
-  async verify(directory, record) {
+  async verify(directory, record, enrichments) {
     try {
-      const opened = await NativeIndex.open(directory, readIndexRecord(record).definition, false);
+      const { definition } = readIndexRecord(record, readArtifactRecords(enrichments));
+      const opened = await NativeIndex.open(directory, definition, false);
       try {
         await opened.verify();
         return { kind: 'sound', sequence: opened.openedAtSequence };

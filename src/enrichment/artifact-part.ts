@@ -1,9 +1,14 @@
 import { limits } from '../config/limits.ts';
-import { type ArtifactConfig, type ArtifactDefinition, chunkerOf } from '../index-kinds/artifact-config.ts';
+import {
+  type ArtifactConfig,
+  type ArtifactDefinition,
+  chunkerOf,
+  embedderConfigOf,
+} from '../index-kinds/artifact-config.ts';
 import { isMembers } from '../index-kinds/chunker-config.ts';
 import type { SliceBounds } from '../lib/slices-within.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
+import { shownProviderConfig } from '../provider-config/provider-config.ts';
 import { followedArtifact } from './artifact-batch.ts';
 import { assetMaker } from './asset-maker.ts';
 import { chunkMaker } from './chunk-maker.ts';
@@ -35,15 +40,6 @@ export function artifactPart({ partId, config, source }: ArtifactDefinition, fin
     fingerprint: JSON.stringify([makerFingerprint, template ?? null, field ?? null, source?.partId ?? null]),
     batch: boundsOf(config, batchItems),
   });
-}
-
-/** The embedder of an enrichment of kind `embedding`. Throws `invalid_request` and `unknown_provider`. */
-export function embedderConfigOf({ producer_json: given }: ArtifactConfig): ProviderConfig {
-  const form = typeof given === 'string' ? parsed(given) : given;
-  if (!isMembers(form) || form.type !== 'embedder' || !isMembers(form.config)) {
-    throw refused('`producer_json` of an embedding must be {"type":"embedder","config":{"provider":...,"model":...}}');
-  }
-  return readProviderConfig(form.config, 'embed', 'producer_json.config');
 }
 
 function makerOf(config: ArtifactConfig, { embedderOf, providerOf }: FindModels): Maker {

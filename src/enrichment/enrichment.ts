@@ -1,7 +1,12 @@
 import { type Caller, serverCaller } from '../access/principal.ts';
 import { limits } from '../config/limits.ts';
 import type { CheckedIndexConfig, IndexDefinition } from '../index-kinds/all-kinds.ts';
-import { type ArtifactConfig, type ArtifactDefinition, chunkerOf } from '../index-kinds/artifact-config.ts';
+import {
+  type ArtifactConfig,
+  type ArtifactDefinition,
+  chunkerOf,
+  embedderConfigOf,
+} from '../index-kinds/artifact-config.ts';
 import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
 import { unknownDimension } from '../index-kinds/embeddings-config.ts';
 import type { IndexEnrichments } from '../index-kinds/index-enrichments.ts';
@@ -14,7 +19,7 @@ import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
-import { artifactPart, embedderConfigOf } from './artifact-part.ts';
+import { artifactPart } from './artifact-part.ts';
 import { BackfillLane } from './backfill-lane.ts';
 import { checkChunkModel, modelCutter } from './cut-by-model.ts';
 import type { SourceTemplates } from './derive-source.ts';

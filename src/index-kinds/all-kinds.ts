@@ -47,6 +47,11 @@ export function kindOfConfig(config: CheckedIndexConfig): IndexKind<CheckedIndex
   return kind as unknown as IndexKind<CheckedIndexConfig, IndexDefinition>;
 }
 
+/** The enrichment whose vectors an index of this configuration holds; undefined for one with vectors of its own. */
+export function sourceArtifactOf(config: CheckedIndexConfig): string | undefined {
+  return config.type === 'embeddings' && !config.sparse ? config.source_artifact_name : undefined;
+}
+
 /** The definition as the engine reads it. */
 export function definitionJson(definition: IndexDefinition): string {
   const { name, incarnation, memOnly } = definition;

@@ -3,6 +3,7 @@ import { suggestion } from '../lib/text/did-you-mean.ts';
 import { type ArtifactEnrichment, artifactEnrichment } from '../protocol/database/artifacts.ts';
 import { checkIndexName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { type ProviderConfig, readProviderConfig } from '../provider-config/provider-config.ts';
 import { type ChunkerConfig, isMembers, readChunkerConfig, readWindows } from './chunker-config.ts';
 import { rootedPath } from './rooted-path.ts';
 
@@ -93,9 +94,18 @@ export function readArtifactConfig(name: string, given: ArtifactEnrichment): Art
 /** How the texts of an enrichment of kind `chunk` are cut; `chunker_json` wins over windows. */
 export function chunkerOf({ chunker_json, chunk_size, chunk_overlap }: ArtifactConfig): ChunkerConfig {
   if (chunker_json === undefined) return readWindows(chunk_size ?? 0, chunk_overlap ?? 0);
-  const chunker = typeof chunker_json === 'string' ? parsed(chunker_json) : chunker_json;
+  const chunker = typeof chunker_json === 'string' ? parsed(chunker_json, 'chunker_json') : chunker_json;
   if (!isMembers(chunker)) throw refused('`chunker_json` must be an object, or JSON of one');
   return readChunkerConfig(chunker, 'chunker_json');
+}
+
+/** The embedder of an enrichment of kind `embedding`. Throws `invalid_request` and `unknown_provider`. */
+export function embedderConfigOf({ producer_json: given }: ArtifactConfig): ProviderConfig {
+  const form = typeof given === 'string' ? parsed(given, 'producer_json') : given;
+  if (!isMembers(form) || form.type !== 'embedder' || !isMembers(form.config)) {
+    throw refused('`producer_json` of an embedding must be {"type":"embedder","config":{"provider":...,"model":...}}');
+  }
+  return readProviderConfig(form.config, 'embed', 'producer_json.config');
 }
 
 /** The configuration as it may be shown: every member of the interface but `producer_json`, which may hold a key. */
@@ -173,11 +183,11 @@ function textOf(json: unknown): string {
   return json === undefined ? '' : typeof json === 'string' ? json : JSON.stringify(json);
 }
 
-function parsed(json: string): unknown {
+function parsed(json: string, member: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw refused('`chunker_json` is not JSON');
+    throw refused(`\`${member}\` is not JSON`);
   }
 }
 

@@ -13,6 +13,8 @@ export type DenseConfig = CommonIndexConfig &
     sparse: false;
     dimension: number;
     distance_metric: DistanceMetric;
+    /** The enrichment whose vectors it holds, in place of ones of its own. */
+    source_artifact_name?: string;
   };
 
 export interface DenseDefinition extends CommonDefinition {
@@ -21,20 +23,24 @@ export interface DenseDefinition extends CommonDefinition {
   metric: DistanceMetric;
   /** What its vectors are made from; undefined where they come with the documents. */
   managed?: ManagedSource | undefined;
+  /** The enrichment whose vectors it holds, under the part of that. */
+  artifact?: string | undefined;
 }
 
 export const dense: IndexKind<DenseConfig, DenseDefinition> = {
   kind: 'dense',
   follows: 'parts',
   define: (identity, config) => {
-    const { dimension, distance_metric: metric } = config;
-    return { ...identity, kind: 'dense', dimension, metric, managed: managedSourceOf(config) };
+    const { dimension, distance_metric: metric, source_artifact_name: artifact } = config;
+    return { ...identity, kind: 'dense', dimension, metric, managed: managedSourceOf(config), artifact };
   },
-  shapeOf: ({ dimension, external, chunker }) =>
-    `${external ? '' : 'managed '}dense ${dimension}${chunker ? (chunker.late === true ? ' in late chunks' : ' in chunks') : ''}`,
+  shapeOf: ({ dimension, external, chunker, source_artifact_name: artifact }) =>
+    artifact === undefined
+      ? `${external ? '' : 'managed '}dense ${dimension}${chunker ? (chunker.late === true ? ' in late chunks' : ' in chunks') : ''}`
+      : `dense ${dimension} of enrichment ${artifact}`,
   nativeOptions: ({ partId, dimension, metric }) => ({ type: 'dense', index_id: partId, dimension, metric }),
-  writtenVectors: ({ dimension, metric, managed }) =>
-    managed ? { kind: 'managed' } : { kind: 'dense', dimension, metric },
+  writtenVectors: ({ dimension, metric, managed, artifact }) =>
+    managed || artifact ? { kind: 'managed' } : { kind: 'dense', dimension, metric },
   vectorSearch: { hasDistance: true, takesEffort: true, defaultLimit: () => undefined },
   counts: countsOfDocuments,
 };

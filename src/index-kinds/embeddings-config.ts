@@ -8,6 +8,8 @@ import { type ManagedMembers, readManagedMembers } from './managed-source.ts';
 import type { SparseConfig } from './sparse.ts';
 
 type EmbeddingsConfig = DenseConfig | SparseConfig;
+/** Where vectors come from that are not written with the documents. */
+type VectorSource = ManagedMembers | Required<Pick<DenseConfig, 'source_artifact_name'>>;
 
 /** Members by which the server would make the vectors itself. */
 const managedMembers = ['field', 'template', 'embedder', 'chunker'] as const;
@@ -27,6 +29,8 @@ export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexCon
       'an embeddings index takes no `summarizer`; write the summary into a member of the document and index that',
     );
   }
+  const artifact = readArtifactSource(config);
+  if (artifact !== undefined) return readOverArtifact(common, config, artifact);
   const managed = config.external === true ? undefined : readManagedMembers(config);
   for (const member of managedMembers) {
     if (managed || config[member] === undefined) continue;
@@ -35,7 +39,30 @@ export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexCon
   return config.sparse === true ? readSparse(common, config, managed) : readDense(common, config, managed);
 }
 
-function readDense(common: CommonIndexConfig, config: IndexConfig, managed: ManagedMembers | undefined): DenseConfig {
+/** The enrichment whose vectors the index holds, in any of the spellings. */
+function readArtifactSource({ source_artifact_name: name, artifact_name: other, sources }: IndexConfig) {
+  const [first, ...more] = sources ?? [];
+  const given = [name, other, first?.artifact].filter((each) => each !== undefined);
+  if (more.length > 0 || (sources && first === undefined) || given.length > 1) {
+    throw refused('an index holds the vectors of one enrichment: name it once, as `source_artifact_name`');
+  }
+  return given[0];
+}
+
+/** The embedder, and the length of the vectors, are those of the enrichment, which whoever creates the index looks up. */
+function readOverArtifact(common: CommonIndexConfig, config: IndexConfig, artifact: string): DenseConfig {
+  for (const member of managedMembers) {
+    if (config[member] === undefined) continue;
+    throw refused(`an index over an enrichment takes its vectors from there: leave \`${member}\` out`);
+  }
+  if (config.external === true || config.sparse === true) {
+    const member = config.external === true ? 'external' : 'sparse';
+    throw refused(`an index over an enrichment has its dense vectors: leave \`${member}\` out`);
+  }
+  return readDense(common, config, { source_artifact_name: artifact });
+}
+
+function readDense(common: CommonIndexConfig, config: IndexConfig, managed: VectorSource | undefined): DenseConfig {
   for (const member of sparseMembers) {
     if (config[member] === undefined) continue;
     throw refused(`\`${member}\` belongs to sparse indexes: set \`sparse\` to true, or leave it out`);

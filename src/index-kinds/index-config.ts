@@ -33,6 +33,9 @@ const membersOf: Record<string, string[]> = {
     'top_k',
     'min_weight',
     'chunk_size',
+    'source_artifact_name',
+    'artifact_name',
+    'sources',
   ],
   graph: [
     'ttl_duration',
@@ -99,7 +102,8 @@ function readAlgebraicConfig(common: CommonIndexConfig, config: IndexConfig): Al
 
 function inferType(config: IndexConfig): string {
   const members = Object.keys(config);
-  if (['dimension', 'sparse', 'embedder', 'chunker', 'external'].some((member) => members.includes(member))) {
+  const ofEmbeddings = ['dimension', 'sparse', 'embedder', 'chunker', 'external', 'source_artifact_name'];
+  if (ofEmbeddings.some((member) => members.includes(member))) {
     return 'embeddings';
   }
   const message = '`type` is missing: give "full_text", "embeddings", "graph" or "algebraic"';

@@ -270,8 +270,11 @@ export class IndexedRange {
     if (!followed) return;
     const { applier, producer, definition } = followed;
     try {
+      const artifact = artifactOf(definition);
+      if (artifact !== undefined) await this.artifacts.waitFor(sequence, signal);
       await producer?.waitFor(sequence, signal);
-      const isMade = producer !== undefined || (this.artifacts.texts.length > 0 && holdsTexts(definition));
+      const hasTexts = this.artifacts.texts.length > 0 && holdsTexts(definition);
+      const isMade = producer !== undefined || artifact !== undefined || hasTexts;
       // What was made for these documents came after them.
       await applier.waitFor(isMade ? this.#head : sequence, signal);
     } catch (error) {
@@ -290,7 +293,7 @@ export class IndexedRange {
     if (!applier) return undefined;
     const { firstSequence, documents } = this.stored.info();
     const { error, ...report } = applier.report();
-    const production = this.#indexes.get(indexName)?.producer?.report();
+    const production = this.#productionOf(this.#indexes.get(indexName));
     const message = error === undefined ? undefined : error instanceof Error ? error.message : String(error);
     const indexed = this.#indexes.get(indexName);
     const artifacts = indexed && holdsTexts(indexed.definition) ? this.artifacts.reports('texts') : [];
@@ -362,7 +365,8 @@ export class IndexedRange {
     // What is left to be made has to be gone on with.
     const artifactsThrough = this.artifacts.coveredThrough('all');
     const indexes = [...this.#indexes].map(([name, { applier, producer, definition }]): IndexFacts => {
-      const covered = producer?.report().coveredThrough ?? (holdsTexts(definition) ? artifactsThrough : this.#head);
+      const made = holdsTexts(definition) ? artifactsThrough : this.#head;
+      const covered = this.#productionOf({ definition, producer })?.coveredThrough ?? made;
       const lag = this.#lag(Math.min(applier.checkpointedSequence, covered));
       return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
     });
@@ -430,8 +434,14 @@ export class IndexedRange {
     const followed = this.#indexes.get(indexName);
     const published = followed?.applier.progress.published ?? this.#head;
     const made = followed && holdsTexts(followed.definition) ? this.artifacts.coveredThrough('texts') : this.#head;
-    const covered = followed?.producer?.report().coveredThrough ?? made;
+    const covered = this.#productionOf(followed)?.coveredThrough ?? made;
     return Math.min(this.#head, Math.max(Math.min(published, covered), this.stored.info().firstSequence - 1));
+  }
+
+  /** How far the parts of an index are made, or those of the enrichment whose vectors it holds. */
+  #productionOf(followed: Pick<FollowedIndex, 'definition' | 'producer'> | undefined) {
+    const artifact = followed && artifactOf(followed.definition);
+    return artifact === undefined ? followed?.producer?.report() : this.artifacts.reportOf(artifact);
   }
 
   #noteFollowedParts(): void {
@@ -457,6 +467,11 @@ export class IndexedRange {
       // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
     });
   }
+}
+
+/** The enrichment whose vectors the index holds. */
+function artifactOf(definition: IndexDefinition): string | undefined {
+  return definition.kind === 'dense' ? definition.artifact : undefined;
 }
 
 /** Whether texts of artifacts belong into the index: it is the default one of its table, or will be. */

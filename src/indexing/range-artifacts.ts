@@ -116,6 +116,12 @@ export class RangeArtifacts {
       });
   }
 
+  /** How far an artifact is, with those that it is made from; undefined where nothing makes it here. */
+  reportOf(name: string): ProductionReport | undefined {
+    const followed = this.#followed.find(({ definition }) => definition.name === name);
+    return followed && { ...followed.producer.report(), coveredThrough: this.#coverage(followed.definition) };
+  }
+
   producer(name: string): PartProducer | undefined {
     return this.#followed.find(({ definition }) => definition.name === name)?.producer;
   }

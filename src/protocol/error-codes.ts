@@ -71,7 +71,11 @@ export const errorCodes = {
   transaction_ended: [409, false, 'The transaction session is committed already.'],
   savepoint_limit_reached: [409, false, 'The transaction session has as many savepoints as it may have.'],
   not_connected: [409, false, 'The partner does not take the login of this account any more; authorize it again.'],
-  artifact_in_use: [409, false, 'An enrichment cannot be dropped: another one is made from it; both are named.'],
+  artifact_in_use: [
+    409,
+    false,
+    'An enrichment cannot be dropped or changed: another one, or an index, is made from it; both are named.',
+  ],
   index_in_use: [409, false, 'The index cannot be dropped: the table depends on it.'],
   role_circle: [409, false, 'A role would have itself, through others.'],
   last_admin: [409, false, 'Nobody could administer the server after this; make another administrator first.'],

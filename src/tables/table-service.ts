@@ -26,8 +26,8 @@ import type { JobChange, TableRecord } from '../storage/catalog/catalog-records.
 import type { Storage } from '../storage/open-storage.ts';
 import type { NewTable } from '../storage/storage-calls.ts';
 import { newArtifact, readArtifactRecords } from './artifacts/artifact-record.ts';
-import { checkArtifacts, requireNamed } from './artifacts/artifact-rules.ts';
-import { newIndex, readIndexRecord } from './indexes/index-record.ts';
+import { checkArtifacts, overArtifact, requireNamed } from './artifacts/artifact-rules.ts';
+import { newIndex, readIndexRecords } from './indexes/index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
 import { tablesNaming } from './relational/constrained-tables.ts';
 import { checkRelationalIndex, isRelational, relationalColumns } from './relational/relational-schema.ts';
@@ -133,9 +133,10 @@ export class TableService implements TableLookup {
     };
     if (this.#tables.has(name)) throw alreadyExists(name);
     this.#checkRelational(name, schema, read, caller);
-    const extras: CheckedIndexConfig[] = [];
-    for (const config of read) extras.push(await this.#prepareExtra(config, caller));
-    checkInline(extras);
+    const prepared: CheckedIndexConfig[] = [];
+    for (const config of read) prepared.push(await this.#prepareExtra(config, caller));
+    checkInline(prepared);
+    const extras = prepared.map((config) => overArtifact(config, prepared.flatMap(inlineOf)));
     return this.#changes.run(name, async () => {
       if (this.#tables.has(name)) throw alreadyExists(name);
       if (this.#tables.size >= limits.tablesMax) {
@@ -347,13 +348,14 @@ export class TableService implements TableLookup {
   }
 
   #tableOf(record: TableRecord, settings: TableSettings, compiledSchema: CompiledSchema): Table {
+    const artifacts = readArtifactRecords(record.enrichments);
     return new Table({
       id: record.tableId,
       name: record.name,
       settings,
       ranges: record.ranges,
-      indexes: record.indexes.map(readIndexRecord),
-      artifacts: readArtifactRecords(record.enrichments),
+      indexes: readIndexRecords(record.indexes, artifacts),
+      artifacts,
       compiledSchema,
       pool: this.#pool,
       isStaged: record.state === 'staged',

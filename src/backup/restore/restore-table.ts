@@ -5,7 +5,8 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { JobChange } from '../../storage/catalog/catalog-records.ts';
 import type { NewTable } from '../../storage/storage-calls.ts';
-import { readIndexRecord } from '../../tables/indexes/index-record.ts';
+import { readArtifactRecords } from '../../tables/artifacts/artifact-record.ts';
+import { readIndexRecords } from '../../tables/indexes/index-record.ts';
 import type { Table } from '../../tables/table.ts';
 import type { TableService } from '../../tables/table-service.ts';
 import type { TableSettings } from '../../tables/table-view.ts';
@@ -93,13 +94,17 @@ async function newTable(name: string, manifest: TableManifest, nowMs: number): P
     staged: {
       aboveSequence: Math.max(...heads, nowMs * 1_000) + versionsAhead,
       lastPartId: manifest.last_part_id,
-      enrichments: manifest.enrichments.map(({ part_id: partId, replaced_by: replacedBy, ...rest }) => ({
-        partId,
-        replacedBy,
-        ...rest,
-      })),
+      enrichments: enrichmentsOf(manifest),
     },
   };
+}
+
+function enrichmentsOf(manifest: TableManifest) {
+  return manifest.enrichments.map(({ part_id: partId, replaced_by: replacedBy, ...rest }) => ({
+    partId,
+    replacedBy,
+    ...rest,
+  }));
 }
 
 /** What the manifest says of the table has to be what a table can have. */
@@ -107,9 +112,14 @@ async function check(manifest: TableManifest): Promise<void> {
   try {
     const { schema } = JSON.parse(manifest.settings) as TableSettings;
     (await CompiledSchema.compile(schema)).close();
-    const indexes = manifest.indexes.map(({ name, part_id: partId, config, state }) =>
-      readIndexRecord({ tableId: 0, incarnation: 0, name, partId, config, state }),
-    );
+    const artifacts = readArtifactRecords(enrichmentsOf(manifest));
+    const records = manifest.indexes.map(({ part_id: partId, ...rest }) => ({
+      tableId: 0,
+      incarnation: 0,
+      partId,
+      ...rest,
+    }));
+    const indexes = readIndexRecords(records, artifacts);
     if (indexes.filter(({ role }) => role === 'serving').length !== 1) throw new SyntaxError('no serving index');
     const parts = partIdsOf(manifest);
     if (new Set(parts).size < parts.length) throw new SyntaxError('one part twice');

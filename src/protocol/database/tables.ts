@@ -45,7 +45,7 @@ export const indexConfig = Type.Object(
     external: Type.Optional(
       Type.Boolean({ description: 'embeddings: vectors are written with the documents, in `_embeddings`' }),
     ),
-    sparse: Type.Optional(Type.Boolean({ description: 'embeddings: sparse vectors; external only' })),
+    sparse: Type.Optional(Type.Boolean({ description: 'embeddings: sparse vectors' })),
     dimension: Type.Optional(Type.Number({ description: 'embeddings: length of the vectors; dense ones need it' })),
     distance_metric: Type.Optional(
       Type.String({ description: 'dense embeddings: `l2_squared` (when absent), `cosine` or `inner_product`' }),
@@ -66,6 +66,13 @@ export const indexConfig = Type.Object(
     derive_from_schema: Type.Optional(
       Type.Boolean({ description: 'algebraic: true, it counts the values of all scalars that the schema declares' }),
     ),
+    source_artifact_name: Type.Optional(
+      Type.String({
+        description: 'embeddings: the enrichment whose vectors the index holds; also `artifact_name`, and `sources`',
+      }),
+    ),
+    artifact_name: Type.Optional(Type.String()),
+    sources: Type.Optional(Type.Array(Type.Object({ artifact: Type.String() }))),
   },
   { additionalProperties: true },
 );

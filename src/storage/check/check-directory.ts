@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { IndexRecord, RangeRecord, TableRecord } from '../catalog/catalog-records.ts';
+import type { EnrichmentRecord, IndexRecord, RangeRecord, TableRecord } from '../catalog/catalog-records.ts';
 import { DataDirectory } from '../directory/data-directory.ts';
 import { DataDirectoryError } from '../directory/data-directory-error.ts';
 import { checkDataFormat } from '../directory/data-format.ts';
@@ -41,7 +41,7 @@ export interface IndexChecks {
   /** False for an index that lives in memory alone. */
   keepsFiles(record: IndexRecord): boolean;
   /** Verifies the files in `directory`, which may be changed: it is a copy. */
-  verify(directory: string, record: IndexRecord): Promise<IndexVerdict>;
+  verify(directory: string, record: IndexRecord, enrichments: readonly EnrichmentRecord[]): Promise<IndexVerdict>;
 }
 
 /**
@@ -110,16 +110,17 @@ class DirectoryCheck {
       report.indexes += 1;
       if (!this.#indexes.keepsFiles(record)) continue;
       const directory = this.#directory.indexesDirectory(rangeId, generation);
-      await this.#checkIndex(directory, record, head, `${where}, index "${record.name}"`, purgedThrough > 0);
+      const verify = (copy: string) => this.#indexes.verify(copy, record, table.enrichments);
+      const at = { where: `${where}, index "${record.name}"`, head, isPurged: purgedThrough > 0 };
+      await this.#checkIndex(directory, record, at, verify);
     }
   }
 
   async #checkIndex(
     indexesDirectory: string,
     record: IndexRecord,
-    head: number,
-    where: string,
-    isPurged: boolean,
+    { where, head, isPurged }: { where: string; head: number; isPurged: boolean },
+    verify: (copy: string) => Promise<IndexVerdict>,
   ): Promise<void> {
     const report = this.#report;
     const isOwn = (name: string) => name.endsWith(`@${record.incarnation}`);
@@ -137,7 +138,7 @@ class DirectoryCheck {
     const copy = mkdtempSync(join(this.#directory.temporary, 'check-'));
     try {
       linkFiles(join(indexesDirectory, name), copy);
-      const verdict = await this.#indexes.verify(copy, record);
+      const verdict = await verify(copy);
       if (verdict.kind === 'outdated') {
         report.notes.push(`${where}: the next start builds it again: ${verdict.message}`);
       } else if (verdict.kind === 'damaged') {

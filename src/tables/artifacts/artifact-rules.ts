@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../../config/limits.ts';
+import { type CheckedIndexConfig, sourceArtifactOf } from '../../index-kinds/all-kinds.ts';
 import type { ArtifactConfig, ArtifactDefinition } from '../../index-kinds/artifact-config.ts';
+import { unknownDimension } from '../../index-kinds/embeddings-config.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+
+interface NamedIndex {
+  readonly name: string;
+  readonly config: CheckedIndexConfig;
+}
 
 /** Whether the next configuration of an enrichment can go on with the artifacts that are there. */
 export function keepsArtifacts(before: ArtifactConfig, next: ArtifactConfig): boolean {
@@ -43,12 +50,49 @@ function checkSources(config: ArtifactConfig, byName: ReadonlyMap<string, Artifa
   }
 }
 
-/** Throws `artifact_in_use` where an enrichment that stays is made from one of those that go. */
-export function checkUnused(gone: ReadonlySet<string>, present: readonly ArtifactDefinition[]): void {
+/** Throws `artifact_in_use` where an enrichment or an index that stays is made from one of the enrichments that go. */
+export function checkUnused(
+  gone: ReadonlySet<string>,
+  present: readonly ArtifactDefinition[],
+  staying: readonly NamedIndex[],
+): void {
+  for (const name of gone) refuseIndexOver(name, staying, 'dropped');
   const user = present.find(({ name, source }) => !gone.has(name) && source !== undefined && gone.has(source.name));
   if (!user) return;
   const message = `enrichment "${user.source?.name}" cannot be dropped: enrichment "${user.name}" is made from it`;
   throw new ServiceError('artifact_in_use', message);
+}
+
+/** Throws `artifact_in_use` where an index holds the vectors of the enrichment. */
+export function refuseIndexOver(name: string, indexes: readonly NamedIndex[], what: 'dropped' | 'changed'): void {
+  const index = indexes.find(({ config }) => sourceArtifactOf(config) === name);
+  if (!index) return;
+  const message = `enrichment "${name}" cannot be ${what}: the index "${index.name}" holds its vectors; drop that first`;
+  throw new ServiceError('artifact_in_use', message);
+}
+
+/**
+ * The configuration of an index over one of these enrichments, with the length of its vectors; any other as it is. Throws
+ * `artifact_not_found`, and `invalid_request` for an enrichment without vectors or a length that is not theirs.
+ */
+export function overArtifact(config: CheckedIndexConfig, artifacts: readonly ArtifactConfig[]): CheckedIndexConfig {
+  const wanted = sourceArtifactOf(config);
+  if (wanted === undefined || config.type !== 'embeddings' || config.sparse) return config;
+  const artifact = artifacts.find(({ name }) => name === wanted);
+  if (!artifact) {
+    const message = `\`source_artifact_name\`: the table has no enrichment "${wanted.slice(0, 64)}"`;
+    throw new ServiceError('artifact_not_found', message);
+  }
+  const { kind, expected_dims: dimension } = artifact;
+  if (kind !== 'embedding' || dimension === undefined) {
+    throw refused(
+      `\`source_artifact_name\`: "${wanted}" is of kind "${kind}"; an index holds those of kind "embedding"`,
+    );
+  }
+  if (config.dimension !== unknownDimension && config.dimension !== dimension) {
+    throw refused(`\`dimension\` is ${config.dimension}, but enrichment "${wanted}" makes vectors of ${dimension}`);
+  }
+  return { ...config, dimension };
 }
 
 /** Those of an index's enrichments that the table does not have yet. Throws `already_exists` where one differs. */

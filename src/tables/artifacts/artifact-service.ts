@@ -9,7 +9,7 @@ import type { TableChange } from '../../storage/storage-calls.ts';
 import type { Table } from '../table.ts';
 import type { TableService } from '../table-service.ts';
 import { newArtifact, readArtifactRecords } from './artifact-record.ts';
-import { checkArtifacts, checkUnused, keepsArtifacts } from './artifact-rules.ts';
+import { checkArtifacts, checkUnused, keepsArtifacts, refuseIndexOver } from './artifact-rules.ts';
 
 /** Registers, replaces and drops the enrichments of tables. */
 export class ArtifactService {
@@ -31,7 +31,8 @@ export class ArtifactService {
 
   /**
    * Registers an enrichment, or replaces the one of its name. Documents that are there are enriched in the background; where
-   * the kind stays, what an earlier configuration has made is there until it is made again.
+   * the kind stays, what an earlier configuration has made is there until it is made again. Fails with `artifact_in_use`
+   * while an index holds its vectors.
    */
   async put(tableName: string, name: string, requested: ArtifactEnrichment, caller: Caller): Promise<void> {
     this.#tables.get(tableName, caller, 'admin');
@@ -43,6 +44,7 @@ export class ArtifactService {
         throw new ServiceError('already_exists', message);
       }
       if (known && isDeepStrictEqual(known.config, config)) return;
+      if (known) refuseIndexOver(name, table.indexes, 'changed');
       checkArtifacts([config], table.artifacts);
       const row = newArtifact(config);
       if (!known) await this.#change(table, { addEnrichments: [row] });
@@ -51,7 +53,7 @@ export class ArtifactService {
     });
   }
 
-  /** Fails with `artifact_not_found`, and with `artifact_in_use` while another one is made from it. */
+  /** Fails with `artifact_not_found`, and with `artifact_in_use` while another one, or an index, is made from it. */
   async drop(tableName: string, name: string, caller: Caller): Promise<void> {
     this.#tables.get(tableName, caller, 'admin');
     await this.#tables.change(tableName, async (table) => {
@@ -60,7 +62,7 @@ export class ArtifactService {
         const message = `enrichment "${name}" cannot be dropped: the index "${known.index}" declares it`;
         throw new ServiceError('artifact_in_use', message);
       }
-      checkUnused(new Set([name]), table.artifacts);
+      checkUnused(new Set([name]), table.artifacts, table.indexes);
       await this.#change(table, { dropEnrichments: [name] }, known);
     });
   }

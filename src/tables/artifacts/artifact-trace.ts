@@ -89,7 +89,7 @@ export class ArtifactTrace {
 }
 
 function partsOf({ artifacts, listedIndexes }: Table): MadePart[] {
-  const managed = listedIndexes.filter(({ embedder }) => embedder !== undefined);
+  const managed = listedIndexes.filter(({ definition }) => 'managed' in definition && definition.managed !== undefined);
   return [
     ...artifacts.map(({ name, partId, config }) => ({ name, partId, kind: config.kind })),
     ...managed.map(({ name, definition }) => ({ name, partId: definition.partId, kind: 'embedding' })),

@@ -1,5 +1,7 @@
-import { type CheckedIndexConfig, defineIndex, kindOfConfig } from '../../index-kinds/all-kinds.ts';
+import { type CheckedIndexConfig, defineIndex, kindOfConfig, sourceArtifactOf } from '../../index-kinds/all-kinds.ts';
+import { type ArtifactDefinition, embedderConfigOf } from '../../index-kinds/artifact-config.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { IndexRecord } from '../../storage/catalog/catalog-records.ts';
 import type { NewIndex } from '../../storage/storage-calls.ts';
 import type { IndexRole, TableIndex } from './table-index.ts';
@@ -41,11 +43,39 @@ export function mappingOf(schema: TableSchema): TableSchema {
   return mapping;
 }
 
-export function readIndexRecord(record: IndexRecord): TableIndex {
+/** The configuration of an index as the catalog keeps it. */
+export function readIndexConfigOf(record: IndexRecord): CheckedIndexConfig {
+  return (JSON.parse(record.config) as StoredIndex).config;
+}
+
+/** The indexes of a table; `artifacts` are its enrichments, of which indexes hold vectors. */
+export function readIndexRecords(
+  records: readonly IndexRecord[],
+  artifacts: readonly ArtifactDefinition[],
+): TableIndex[] {
+  return records.map((record) => readIndexRecord(record, artifacts));
+}
+
+export function readIndexRecord(record: IndexRecord, artifacts: readonly ArtifactDefinition[]): TableIndex {
   const stored = JSON.parse(record.config) as StoredIndex;
-  const { name, incarnation, partId } = record;
+  const { name, incarnation } = record;
+  const artifact = artifactUnder(stored.config, artifacts);
+  const partId = artifact?.partId ?? record.partId;
   const identity = { name, incarnation, partId, memOnly: stored.config.mem_only };
   const definition = defineIndex(identity, stored.config, stored.schema);
-  const embedder = 'managed' in definition ? definition.managed?.embedder : undefined;
+  const managed = 'managed' in definition ? definition.managed?.embedder : undefined;
+  const embedder = artifact ? embedderConfigOf(artifact.config) : managed;
   return { name, incarnation, role: record.state as IndexRole, config: stored.config, definition, embedder };
+}
+
+/** The enrichment whose vectors an index holds; undefined for an index with vectors of its own. */
+function artifactUnder(
+  config: CheckedIndexConfig,
+  artifacts: readonly ArtifactDefinition[],
+): ArtifactDefinition | undefined {
+  const wanted = sourceArtifactOf(config);
+  if (wanted === undefined) return undefined;
+  const found = artifacts.find(({ name }) => name === wanted);
+  if (found) return found;
+  throw new ServiceError('artifact_not_found', `index "${config.name}" is over an enrichment that is not there`);
 }

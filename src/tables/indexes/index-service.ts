@@ -15,12 +15,12 @@ import { checkIndexName } from '../../protocol/names.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Storage } from '../../storage/open-storage.ts';
 import { newArtifact, readArtifactRecords } from '../artifacts/artifact-record.ts';
-import { checkArtifacts, checkUnused, newAmong, requireNamed } from '../artifacts/artifact-rules.ts';
+import { checkArtifacts, checkUnused, newAmong, overArtifact, requireNamed } from '../artifacts/artifact-rules.ts';
 import { OpenGraph } from '../graph/open-graph.ts';
 import { checkRelationalIndex, isRelational } from '../relational/relational-schema.ts';
 import type { Table } from '../table.ts';
 import type { TableService } from '../table-service.ts';
-import { newIndex, readIndexRecord } from './index-record.ts';
+import { newIndex, readIndexRecords } from './index-record.ts';
 import type { TableIndex } from './table-index.ts';
 
 /** An index with what its ranges say of it now. */
@@ -87,8 +87,12 @@ export class IndexService {
     if (indexName === primary.name) return this.#restoreText(tableName, requested, primary);
     const read = readIndexConfig(checkIndexName(indexName), requested);
     if (isRelational(settings.schema)) checkRelationalIndex(read);
-    const config = await this.#enrichment.prepare(read, caller);
+    const prepared = await this.#enrichment.prepare(read, caller);
     return this.#tables.change(tableName, async (table) => {
+      const config = overArtifact(prepared, [
+        ...table.artifacts.map((artifact) => artifact.config),
+        ...inlineOf(prepared),
+      ]);
       const existing = table.indexes.find((index) => index.name === indexName);
       if (existing) {
         if (isDeepStrictEqual(existing.config, config)) {
@@ -109,8 +113,8 @@ export class IndexService {
         addIndexes: [newIndex(config, table.settings.schema, 'extra')],
         addEnrichments: declared.map((each) => newArtifact(each, indexName)),
       });
-      table.indexes = indexes.map(readIndexRecord);
       table.artifacts = readArtifactRecords(enrichments);
+      table.indexes = readIndexRecords(indexes, table.artifacts);
       const added = find(table, indexName);
       for (const range of lease.ranges) {
         if (declared.length > 0) await range.setArtifacts(table.artifacts);
@@ -145,15 +149,16 @@ export class IndexService {
       if (keepsVectors && !index) throw notFound(table, indexName);
       using lease = await table.lease();
       const own = table.artifacts.filter((artifact) => artifact.index === indexName);
-      checkUnused(new Set(own.map(({ name }) => name)), table.artifacts);
+      const staying = table.indexes.filter(({ name }) => name !== indexName);
+      checkUnused(new Set(own.map(({ name }) => name)), table.artifacts, staying);
       const keptShape = keepsVectors && index ? kindOfConfig(index.config).shapeOf(index.config) : undefined;
       const { indexes, enrichments, goneParts } = await this.#storage.catalog.changeTable({
         tableId: table.id,
         dropIndexes: [{ name: indexName, keptShape }],
         dropEnrichments: own.map(({ name }) => name),
       });
-      table.indexes = indexes.map(readIndexRecord);
       table.artifacts = readArtifactRecords(enrichments);
+      table.indexes = readIndexRecords(indexes, table.artifacts);
       for (const range of lease.ranges) {
         if (own.length > 0) await range.setArtifacts(table.artifacts);
         await range.removeIndex(indexName);

@@ -13,7 +13,7 @@ import {
   isValuesOnly,
   mappingOf,
   newIndex,
-  readIndexRecord,
+  readIndexRecords,
   valuesOnly,
 } from '../indexes/index-record.ts';
 import type { TableIndex } from '../indexes/table-index.ts';
@@ -167,7 +167,7 @@ export class SchemaChange {
       })),
     });
     table.settings = settings;
-    table.indexes = indexes.map(readIndexRecord);
+    table.indexes = readIndexRecords(indexes, table.artifacts);
     for (const index of table.indexes.filter(({ name }) => followed.some((each) => each.name === name))) {
       await Promise.all(lease.ranges.map((range) => range.reopenIndex(index.definition)));
     }
@@ -192,7 +192,7 @@ export class SchemaChange {
     // Nothing may happen between the last look and the switch: what a search has shown must stay visible.
     for (let behind = lag(); behind; behind = lag()) await behind;
     table.settings = settings;
-    table.indexes = indexes.map(readIndexRecord);
+    table.indexes = readIndexRecords(indexes, table.artifacts);
     const fresh = table.indexes.filter((index) => added.some((each) => each.name === index.name));
     for (const range of lease.ranges) {
       for (const name of dropped) await range.removeIndex(name);

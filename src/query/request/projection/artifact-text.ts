@@ -45,9 +45,13 @@ export function shownArtifactOf(definition: ArtifactDefinition, key: string, bod
   }
 }
 
-/** The chunks of a document as `_chunks` shows them; places are characters (Unicode code points). */
-export function shownChunksOf(definition: ArtifactDefinition, key: string, body: Uint8Array): string {
-  const chunks = readChunkSet(body).map(({ start, end, text }, at) => {
+/**
+ * The chunks of a document as `_chunks` shows them, or the one of them that found it; places are characters (Unicode code
+ * points).
+ */
+export function shownChunksOf(definition: ArtifactDefinition, key: string, body: Uint8Array, best?: number): string {
+  const wanted = [...readChunkSet(body).entries()].filter(([at]) => best === undefined || at === best);
+  const chunks = wanted.map(([at, { start, end, text }]) => {
     const id = artifactId(definition, key, at);
     return {
       _id: id,

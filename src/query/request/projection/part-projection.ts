@@ -41,8 +41,8 @@ interface ProjectionScope {
 
 /** Vectors and chunks are shown by the server, not stored in documents: this reads those that a projection names. */
 export class PartProjection {
-  /** Name of the member by the part's id, in the order of the answer. */
-  readonly #vectors: ReadonlyMap<number, string>;
+  /** The part and the name of each member, in the order of the answer; indexes over one enrichment share its part. */
+  readonly #vectors: readonly (readonly [partId: number, name: string])[];
   readonly #chunks: ReadonlyMap<number, ChunkedIndex>;
   /** Those of which the chunks are shown, and those that are shown themselves. */
   readonly #chunkSets: readonly ArtifactDefinition[];
@@ -50,7 +50,7 @@ export class PartProjection {
   readonly #scope: ProjectionScope;
 
   private constructor(
-    vectors: ReadonlyMap<number, string>,
+    vectors: readonly (readonly [partId: number, name: string])[],
     chunks: ReadonlyMap<number, ChunkedIndex>,
     made: Record<'chunkSets' | 'artifacts', readonly ArtifactDefinition[]>,
     scope: ProjectionScope,
@@ -81,7 +81,7 @@ export class PartProjection {
     );
     if (vectors.length + chunks.length + artifacts.length + chunkSets.length === 0) return undefined;
     const byPart = new Map(chunks.map((index) => [index.definition.partId, index]));
-    return new PartProjection(new Map(vectors), byPart, { artifacts, chunkSets }, scope);
+    return new PartProjection(vectors, byPart, { artifacts, chunkSets }, scope);
   }
 
   /** What is shown of documents that were read before; of a document that chunks have found, those chunks alone. */
@@ -92,7 +92,7 @@ export class PartProjection {
   ): RenderedParts {
     const ordinals = documents.map(({ ordinal }) => ordinal);
     const { found, damaged } = range.parts.read(ordinals, [
-      ...new Set([...this.#vectors.keys(), ...this.#chunks.keys(), ...this.#madePartIds()]),
+      ...new Set([...this.#vectors.map(([partId]) => partId), ...this.#chunks.keys(), ...this.#madePartIds()]),
     ]);
     const shown = new Map<number, ShownParts>();
     for (const [at, document] of documents.entries()) {
@@ -103,12 +103,21 @@ export class PartProjection {
     return { shown, damaged };
   }
 
+  /** The indexes whose vectors are those of these chunks. */
+  #indexesOver(chunkSet: ArtifactDefinition): string[] {
+    const { artifacts, indexes } = this.#scope;
+    const embeddings = artifacts.filter(({ source }) => source?.name === chunkSet.name).map(({ name }) => name);
+    const isOver = ({ definition }: ServingIndex) =>
+      definition.kind === 'dense' && definition.artifact !== undefined && embeddings.includes(definition.artifact);
+    return indexes.filter(isOver).map(({ name }) => name);
+  }
+
   #madePartIds(): number[] {
     return [...this.#artifacts, ...this.#chunkSets].map(({ partId }) => partId);
   }
 
   #render(bodies: ReadonlyMap<number, Uint8Array>, document: ReadDocument, best: BestChunks): ShownParts {
-    const vectors = [...this.#vectors].flatMap(([partId, name]) => {
+    const vectors = this.#vectors.flatMap(([partId, name]) => {
       const body = bodies.get(partId);
       return body ? [`${name}:${renderVector(body)}`] : [];
     });
@@ -125,7 +134,15 @@ export class PartProjection {
         const body = bodies.get(definition.partId);
         return body ? [`${JSON.stringify(definition.name)}:${render(definition, key, body)}`] : [];
       });
-    chunks.push(...rendered(this.#chunkSets, shownChunksOf));
+    const bestOf = (chunkSet: ArtifactDefinition) => this.#indexesOver(chunkSet).map((index) => best?.get(index));
+    const showChunks: typeof shownChunksOf = (definition, document, body) =>
+      shownChunksOf(
+        definition,
+        document,
+        body,
+        bestOf(definition).find((number) => number !== undefined),
+      );
+    chunks.push(...rendered(this.#chunkSets, showChunks));
     const artifacts = rendered(this.#artifacts, shownArtifactOf);
     return {
       artifacts: artifacts.length === 0 ? undefined : `{${artifacts.join(',')}}`,
