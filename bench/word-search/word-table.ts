@@ -52,7 +52,7 @@ export async function loadWords(
   clock: Clock,
 ): Promise<void> {
   const index = { type: 'embeddings', external: true, dimension: vectors.dimension, distance_metric: 'cosine' };
-  await client.createTable(table, { schema, indexes: { [indexName]: index } });
+  await client.create(`/tables/${table}`, { schema, indexes: { [indexName]: index } });
   const glosses = firstGlosses();
   const progress = new ProgressBar((text) => terminal.write(text), terminal.interactive);
   const startMs = clock.monotonicMs();

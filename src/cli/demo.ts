@@ -3,7 +3,7 @@ import { runDemo } from './demo/run-demo.ts';
 import { standardTerminal } from './demo/terminal.ts';
 import { exitCodes, type Verb } from './verb.ts';
 
-/** `sundew demo [--url URL]`: loads the glosses of WordNet and searches them. */
+/** `sundew demo [--url URL]`: loads the glosses of WordNet, searches them, and follows their pointers. */
 export const demo: Verb = {
   name: 'demo',
   summary: 'Load the 117,791 glosses of WordNet through the public interface and search them.',

@@ -8,6 +8,8 @@ interface Recorded {
   keys: Set<string>;
   syncLevels: (string | undefined)[];
   queries: unknown[];
+  edges: number;
+  paths: unknown[];
   refusals: number;
 }
 
@@ -18,6 +20,7 @@ function recordingServer(recorded: Recorded) {
     hostname: '127.0.0.1',
     async fetch(request) {
       const { pathname } = new URL(request.url);
+      if (pathname.includes('/lookup/')) return Response.json({ words: [`word of ${pathname.split('/').at(-1)}`] });
       const body = (await request.json()) as Record<string, unknown>;
       if (pathname.endsWith('/query')) {
         recorded.queries.push(body);
@@ -30,20 +33,32 @@ function recordingServer(recorded: Recorded) {
         const hits = { total: { value: 1_234, relation: 'gte' }, hits: [hit] };
         return Response.json({ responses: [{ hits, aggregations, took: 1, status: 200 }] });
       }
+      if (pathname.endsWith('/shortest-path')) {
+        recorded.paths.push(body);
+        const edges = [
+          { source: 'a', target: 'b', type: 'hypernym' },
+          { source: 'c', target: 'b', type: 'hypernym' },
+        ];
+        return Response.json({ paths: [{ nodes: ['a', 'b', 'c'], edges, length: 2 }] });
+      }
       if (!pathname.endsWith('/batch')) return Response.json({}, { status: 201 });
       if (recorded.refusals === 0) {
         recorded.refusals += 1;
         return Response.json({ code: 'backpressure', retry_after_ms: 1 }, { status: 503 });
       }
-      for (const key of Object.keys(body.inserts as object)) recorded.keys.add(key);
+      const inserts = body.inserts as Record<string, { _edges: { related: Record<string, unknown[]> } }>;
+      for (const [key, { _edges }] of Object.entries(inserts)) {
+        if (!recorded.keys.has(key)) recorded.edges += Object.values(_edges.related).flat().length;
+        recorded.keys.add(key);
+      }
       recorded.syncLevels.push(body.sync_level as string | undefined);
       return Response.json({ status: 'committed' }, { status: 201 });
     },
   });
 }
 
-test('the demo writes every gloss once, waits until all are searchable, and shows five kinds of search', async () => {
-  const recorded: Recorded = { keys: new Set(), syncLevels: [], queries: [], refusals: 0 };
+test('the demo writes every gloss once, waits until all are searchable, shows five kinds of search, and follows pointers', async () => {
+  const recorded: Recorded = { keys: new Set(), syncLevels: [], queries: [], edges: 0, paths: [], refusals: 0 };
   using server = recordingServer(recorded);
   let text = '';
   const terminal: Terminal = {
@@ -58,8 +73,8 @@ test('the demo writes every gloss once, waits until all are searchable, and show
 
   expect(recorded.refusals).toBe(1);
   expect(recorded.keys.size).toBe(wordnetGlossCount);
-  expect(recorded.syncLevels.filter((level) => level !== undefined)).toEqual(['full_text']);
-  expect(recorded.syncLevels.at(-1)).toBe('full_text');
+  expect(recorded.syncLevels.filter((level) => level !== undefined)).toEqual(['full_index']);
+  expect(recorded.syncLevels.at(-1)).toBe('full_index');
   expect(text).toContain('100 %  117,791 documents');
   expect(text).toMatch(/A word: volcano {2}at least 1,234 found in \d+\.\d ms\n {2}volcano, vent +a fissure\n/);
   expect(text).toContain('A phrase: "body of water"');
@@ -67,6 +82,10 @@ test('the demo writes every gloss once, waits until all are searchable, and show
   expect(text).toMatch(/Counted by part of speech: light .*\n {2}noun +1,200\n/);
   expect(text).toMatch(/ {2}volcanic er {2}volcano +\d+\.\d ms\n/);
   expect(recorded.queries).toHaveLength(9);
+  expect(recorded.edges).toBeGreaterThan(370_000);
+  expect(recorded.paths).toHaveLength(2);
+  expect(text).toMatch(/From one word to another: dog, cat {2}2 steps in \d+\.\d ms\n/);
+  expect(text).toMatch(/ {3}word of a\n {2}is a kind of +word of b\n {2}of which a kind is +word of c\n/);
 }, 30_000);
 
 test('the demo says in one sentence that no server answers', async () => {

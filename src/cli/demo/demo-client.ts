@@ -33,7 +33,13 @@ export class DemoError extends Error {
 const retryDelayMs = 100;
 const attemptsMax = 100;
 
-/** The three calls of the public interface that the demo makes, over plain fetch. */
+/** A path of a graph search, each node with the type of the edge that leads to it and whether it is followed backwards. */
+export interface DemoPath {
+  nodes: { key: string; words: string[]; type: string; isBackwards: boolean }[];
+  roundTripMs: number;
+}
+
+/** The calls of the public interface that the demo makes, over plain fetch. */
 export class DemoClient {
   readonly #base: string;
   readonly #clock: Clock;
@@ -43,9 +49,9 @@ export class DemoClient {
     this.#clock = clock;
   }
 
-  /** Creates the table; false when it is there already. */
-  async createTable(table: string, definition: object): Promise<boolean> {
-    const { status, body } = await this.#post(`/db/v1/tables/${table}`, JSON.stringify(definition));
+  /** Creates a table or an index; false when it is there already. */
+  async create(path: string, definition: object): Promise<boolean> {
+    const { status, body } = await this.#post(`/db/v1${path}`, JSON.stringify(definition));
     if (status === 409) return false;
     requireSuccess(status, body);
     return true;
@@ -83,9 +89,39 @@ export class DemoClient {
     };
   }
 
-  async #post(path: string, body: string): Promise<{ status: number; body: unknown }> {
-    const headers = { 'content-type': 'application/json' };
-    const response = await fetch(`${this.#base}${path}`, { method: 'POST', headers, body }).catch((error: unknown) => {
+  /** The shortest path between two documents, with their words; undefined where none is found. */
+  async shortestPath(table: string, graph: string, request: object): Promise<DemoPath | undefined> {
+    const start = this.#clock.monotonicMs();
+    const url = `/db/v1/tables/${table}/indexes/${graph}/shortest-path`;
+    const { status, body } = await this.#post(url, JSON.stringify(request));
+    const roundTripMs = this.#clock.monotonicMs() - start;
+    requireSuccess(status, body);
+    const path = firstOf(member(body, 'paths'));
+    const [keys, edges] = [member(path, 'nodes'), member(path, 'edges')];
+    if (!Array.isArray(keys) || !Array.isArray(edges)) return undefined;
+    const nodes = keys.map(async (name, at) => {
+      const key = String(name);
+      const edge: unknown = edges[at - 1];
+      const type = String(member(edge, 'type') ?? '');
+      return { key, words: await this.#wordsOf(table, key), type, isBackwards: member(edge, 'source') === key };
+    });
+    return { nodes: await Promise.all(nodes), roundTripMs };
+  }
+
+  async #wordsOf(table: string, key: string): Promise<string[]> {
+    const { status, body } = await this.#send('GET', `/db/v1/tables/${table}/lookup/${key}`);
+    requireSuccess(status, body);
+    const words = member(body, 'words');
+    return Array.isArray(words) ? words.map(String) : [];
+  }
+
+  #post(path: string, body: string): Promise<{ status: number; body: unknown }> {
+    return this.#send('POST', path, body);
+  }
+
+  async #send(method: string, path: string, body?: string): Promise<{ status: number; body: unknown }> {
+    const sent = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body };
+    const response = await fetch(`${this.#base}${path}`, { method, ...sent }).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error);
       throw new DemoError(`no answer from ${this.#base}: ${reason}`);
     });

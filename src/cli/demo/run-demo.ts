@@ -2,12 +2,14 @@ import type { Clock } from '../../lib/clock.ts';
 import { DemoClient, DemoError } from './demo-client.ts';
 import { DemoServer } from './demo-server.ts';
 import { loadGlosses } from './load-glosses.ts';
+import { showPaths } from './show-paths.ts';
 import { showSearches } from './show-searches.ts';
 import { bold, dim, type Terminal } from './terminal.ts';
 import { wordnetDirectory, wordnetGlossCount } from './wordnet-glosses.ts';
 
-/** The table that the demo makes and, when it is complete, uses again. */
+/** The table that the demo makes and, when it is complete, uses again; its index of WordNet's pointers. */
 const demoTable = 'wordnet-demo';
+const demoGraph = 'related';
 
 const definition = {
   description: 'the glosses of WordNet 3.1',
@@ -29,7 +31,7 @@ const definition = {
 };
 
 /**
- * Loads WordNet's glosses through the public interface and searches them in five ways. With `url` it uses that server and
+ * Loads WordNet's glosses through the public interface, searches them in five ways, and follows their pointers. With `url` it uses that server and
  * leaves the table there; without, it starts a server of its own in a temporary directory and removes both at the end.
  * Throws `DemoError` with one sentence for a person.
  */
@@ -49,11 +51,14 @@ export async function runDemo(options: { url: string | undefined; terminal: Term
 
 async function demonstrate(url: string, directory: string, terminal: Terminal, clock: Clock): Promise<void> {
   const client = new DemoClient(url, clock);
-  const created = await client.createTable(demoTable, definition);
-  if (created || !(await isComplete(client)))
-    await loadGlosses({ client, table: demoTable, directory, terminal, clock });
-  else terminal.write(`The table ${bold(terminal, demoTable)} is loaded already.\n`);
-  await showSearches(client, demoTable, terminal);
+  const table = demoTable;
+  await client.create(`/tables/${table}`, definition);
+  const isNewGraph = await client.create(`/tables/${table}/indexes/${demoGraph}`, { type: 'graph' });
+  if (isNewGraph || !(await isComplete(client)))
+    await loadGlosses({ client, table, graph: demoGraph, directory, terminal, clock });
+  else terminal.write(`The table ${bold(terminal, table)} is loaded already.\n`);
+  await showSearches(client, table, terminal);
+  await showPaths(client, { table, graph: demoGraph }, terminal);
 }
 
 /** Loading again is harmless (the keys are the same), so anything but the full count loads again. */

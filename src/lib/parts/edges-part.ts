@@ -1,6 +1,6 @@
 import { assert } from '../assert.ts';
 import { compareKeys } from '../key-order.ts';
-import { partBody, partForm, payloadOf } from './part-body.ts';
+import { partBody, partForm, payloadViewOf } from './part-body.ts';
 import { PayloadReader } from './payload-reader.ts';
 
 /** Edges of one document in one index, and bytes of a type. */
@@ -80,9 +80,14 @@ function encoded(edge: Edge): Uint8Array[] {
   return [new Uint8Array(head.buffer), type, target, metadata];
 }
 
+/** How many edges a body of form 4 has. */
+export function edgeCountOf(body: Uint8Array): number {
+  return new PayloadReader(payloadViewOf(body)).u32();
+}
+
 /** The edges of a body of form 4, sorted. */
 export function readEdges(body: Uint8Array): Edge[] {
-  const reader = new PayloadReader(payloadOf(body));
+  const reader = new PayloadReader(payloadViewOf(body));
   const edges = Array.from({ length: reader.u32() }, (): Edge => {
     const typeBytes = reader.u16();
     const flags = reader.u8();

@@ -39,7 +39,12 @@ export function sourceHashOf(body: Uint8Array): Uint8Array | undefined {
 
 /** What follows the head, copied so that it is aligned. */
 export function payloadOf(body: Uint8Array): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(body.subarray(hashIsThere(body) ? headBytes + sourceHashBytes : headBytes));
+  return new Uint8Array(payloadViewOf(body));
+}
+
+/** What follows the head, where it lies. */
+export function payloadViewOf(body: Uint8Array): Uint8Array {
+  return body.subarray(hashIsThere(body) ? headBytes + sourceHashBytes : headBytes);
 }
 
 /** A body; `sourceHash` has 16 bytes. */

@@ -1,6 +1,6 @@
 import type { DocumentFrame } from '../../lib/document-frame.ts';
 import { rowKeepsDeclared } from '../../lib/document-frame.ts';
-import { compareEdges, type Edge, edgesBody, edgesMax, readEdges } from '../../lib/parts/edges-part.ts';
+import { compareEdges, type Edge, edgeCountOf, edgesBody, edgesMax, readEdges } from '../../lib/parts/edges-part.ts';
 import { formOfBody, partForm, partIdOfBody, sourceHashOf } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
@@ -15,7 +15,7 @@ export function isEdgeList(body: Uint8Array): boolean {
 
 /** Whether a list may be stored as it came, for a document that has none yet. */
 export function isWholeList(body: Uint8Array): boolean {
-  return readEdges(body).length > 0;
+  return edgeCountOf(body) > 0;
 }
 
 /** A list whose edges all say since when they are there: those of its own part since `sequence`. */
@@ -55,10 +55,7 @@ export class EdgeLists {
     const rules = this.#rules(partId);
     const expiredMs = rules?.ttlMs === undefined ? Number.NEGATIVE_INFINITY : this.#timeMs - rules.ttlMs;
     const live = held.filter(({ createdMs }) => createdMs > expiredMs);
-    const edges = written.map((edge) => {
-      const before = live.find((other) => compareEdges(edge, other) === 0);
-      return before ? { ...edge, createdMs: before.createdMs } : edge;
-    });
+    const edges = withTimesOf(live, written);
     if (keepsDeclared) edges.push(...live.filter(({ origin }) => origin === 'declared'));
     const most = rules?.maxEdges || edgesMax;
     if (edges.length > most) {
@@ -157,6 +154,16 @@ export class EdgeLists {
   #rules(partId: number): GraphRules | undefined {
     return this.#graphs.find((rules) => rules.partId === partId);
   }
+}
+
+/** Edges with the time at which those of `before` that they are were created. Both lists are sorted. */
+function withTimesOf(before: readonly Edge[], written: readonly Edge[]): Edge[] {
+  let at = 0;
+  return written.map((edge) => {
+    while (at < before.length && compareEdges(before[at] as Edge, edge) < 0) at += 1;
+    const same = before[at];
+    return same && compareEdges(same, edge) === 0 ? { ...edge, createdMs: same.createdMs } : edge;
+  });
 }
 
 /** As the engine finds a member: objects alone lead further. */
