@@ -2,12 +2,24 @@ import { assert } from '../lib/assert.ts';
 import { awaitNative, callNative } from './engine-error.ts';
 import { nativeAddon } from './native-addon.ts';
 
+/** A schema as the addon holds it. */
+interface CompiledSchema {
+  readonly json: string;
+  readonly handle: Promise<number>;
+  users: number;
+}
+
+/** By their JSON: tables with equal schemas share one. */
+const compiled = new Map<string, CompiledSchema>();
+
 /** A compiled table schema, held natively until `close`. */
 export class TableSchema implements Disposable {
-  private openHandle: number | undefined;
+  readonly #schema: CompiledSchema;
+  #openHandle: number | undefined;
 
-  private constructor(handle: number) {
-    this.openHandle = handle;
+  private constructor(schema: CompiledSchema, handle: number) {
+    this.#schema = schema;
+    this.#openHandle = handle;
   }
 
   /**
@@ -15,25 +27,47 @@ export class TableSchema implements Disposable {
    * Throws ServiceError `invalid_schema` with the place and the reason, or `not_implemented`.
    */
   static async compile(schema: unknown): Promise<TableSchema> {
-    const json = JSON.stringify(schema);
-    return new TableSchema(await awaitNative(() => nativeAddon().openTableSchema(json)));
+    const shared = sharedSchema(JSON.stringify(schema));
+    shared.users += 1;
+    try {
+      return new TableSchema(shared, await shared.handle);
+    } catch (error) {
+      leave(shared);
+      throw error;
+    }
   }
 
   /** The native handle; the schema must be open. */
   get handle(): number {
-    assert(this.openHandle !== undefined, 'a table schema is used after it was closed');
-    return this.openHandle;
+    assert(this.#openHandle !== undefined, 'a table schema is used after it was closed');
+    return this.#openHandle;
   }
 
   /** Calls that have already started finish with the schema. */
   close(): void {
-    const { openHandle } = this;
-    if (openHandle === undefined) return;
-    this.openHandle = undefined;
-    callNative(() => nativeAddon().closeTableSchema(openHandle));
+    const handle = this.#openHandle;
+    if (handle === undefined) return;
+    this.#openHandle = undefined;
+    if (leave(this.#schema)) callNative(() => nativeAddon().closeTableSchema(handle));
   }
 
   [Symbol.dispose](): void {
     this.close();
   }
+}
+
+function sharedSchema(json: string): CompiledSchema {
+  const known = compiled.get(json);
+  if (known) return known;
+  const schema = { json, handle: awaitNative(() => nativeAddon().openTableSchema(json)), users: 0 };
+  compiled.set(json, schema);
+  return schema;
+}
+
+/** Whether nobody else uses the schema. */
+function leave(schema: CompiledSchema): boolean {
+  schema.users -= 1;
+  if (schema.users > 0) return false;
+  compiled.delete(schema.json);
+  return true;
 }

@@ -163,6 +163,20 @@ describe('scanWrite and buildFrame', () => {
     await expect(frameOf({ inserts: {} }, schema)).rejects.toThrow('after it was closed');
   });
 
+  test('equal schemas are compiled once, and held until the last of them is closed', async () => {
+    const wire = { enforce_types: true, document_schemas: { once: { schema: { required: ['n'] } } } };
+    const [first, second] = await Promise.all([TableSchema.compile(wire), TableSchema.compile(structuredClone(wire))]);
+    const other = await TableSchema.compile({ ...wire, enforce_types: false });
+    expect(second.handle).toBe(first.handle);
+    expect(other.handle).not.toBe(first.handle);
+    first.close();
+    expect((await refusal(() => frameOf({ inserts: { k: {} } }, second))).message).toContain('document "k"');
+    second.close();
+    using again = await TableSchema.compile(wire);
+    expect((await refusal(() => frameOf({ inserts: { k: {} } }, again))).message).toContain('document "k"');
+    other.close();
+  });
+
   test('a frame can be transferred to a worker', async () => {
     const frame = await frameOf({ inserts: { k: { text: 'across' } } });
     const moved = structuredClone(frame.bytes, { transfer: [frame.bytes.buffer] });
