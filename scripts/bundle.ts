@@ -107,7 +107,8 @@ function requireRelocatable(bundle: string): void {
 
 /** Every file that a process or a thread starts with. */
 function entries(): string[] {
-  const isEntry = (path: string) => /(\.worker|\/pull-child|\/src\/main)\.ts$/.test(path) || isModelHost(path);
+  const isEntry = (path: string) =>
+    /(\.worker|\/pull-child|\/sql-child|\/src\/main)\.ts$/.test(path) || isModelHost(path);
   return sourceFiles().filter(isEntry);
 }
 

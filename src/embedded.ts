@@ -59,6 +59,7 @@ export const open: OpenDatabase = async (directory, options = {}) => {
     tables: (...given) => client.tables(...given),
     commit: (...given) => client.commit(...given),
     transaction: (...given) => client.transaction(...given),
+    sql: (...given) => client.sql(...given),
     request: (...given) => client.request(...given),
     handler: app.handle,
     failed: database.failed,

@@ -1,5 +1,6 @@
 import type { Static } from '@sinclair/typebox';
 import { commandClock } from '../lib/clock.ts';
+import type { sqlResponse } from '../protocol/database/sql.ts';
 import type { CreateTableRequest, TableStatus } from '../protocol/database/tables.ts';
 import type { multiBatchResponse, ReadSetItem, SyncLevel } from '../protocol/database/writes.ts';
 import type { DocumentOf, JsonDocument } from './document-types.ts';
@@ -34,6 +35,11 @@ export interface Commit {
   readonly sync_level?: SyncLevel;
 }
 
+/** What a parameter of a statement may be. */
+export type SqlValue = string | number | boolean | null;
+
+export type SqlResult = Static<typeof sqlResponse>;
+
 export type CommitResult = Static<typeof multiBatchResponse>;
 
 /**
@@ -59,6 +65,8 @@ export interface SundewClient {
    * read was changed meanwhile, and throws `transaction_conflict` when that happens too often.
    */
   transaction<T>(work: (transaction: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
+  /** Reads relational tables by one statement of SQL; `parameters` are for each `?` in order. */
+  sql(statement: string, parameters?: readonly SqlValue[], options?: CallOptions): Promise<SqlResult>;
   /** Any other route; the path is that of `docs/openapi.json`. It is repeated only where the server has refused it. */
   request<T>(method: Call['method'], path: string, body?: unknown, options?: CallOptions): Promise<T>;
 }
@@ -118,6 +126,11 @@ class Client implements SundewClient {
 
   transaction<T>(work: (transaction: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
     return runTransaction(this.#requester, work, options);
+  }
+
+  sql(sql: string, parameters: readonly SqlValue[] = [], options: CallOptions = {}): Promise<SqlResult> {
+    const body = { sql, parameters };
+    return this.#requester.json({ ...options, method: 'POST', path: '/db/v1/sql', body, repeat: 'always' });
   }
 
   request<T>(method: Call['method'], path: string, body?: unknown, options: CallOptions = {}): Promise<T> {

@@ -88,6 +88,12 @@ export const limits = {
   shardsPerTableMax: 20,
   indexesPerTableMax: 64,
   relationalColumnsMax: 256,
+  sqlRowsMax: 10_000,
+  sqlAnswerBytesMax: 16 * MiB,
+  sqlMemoryBytesMax: 256 * MiB,
+  /** SQLite reads no more files at a time. */
+  sqlRangesMax: 10,
+  sqlProcessesMax: 2,
   /** Fewer where the process may have fewer descriptors. */
   openRangesMax: 1_024,
   /** Descriptors that an open range may take, and what is kept for connections and the rest. */

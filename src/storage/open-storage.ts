@@ -207,6 +207,13 @@ export class Storage {
     return this.#channel.call('endCut', { cutId });
   }
 
+  /** The file with the documents of a range. Fails with `table_not_found`. */
+  rangeFile(rangeId: RangeId): string {
+    const record = this.catalog.range(rangeId);
+    if (!record) throw new ServiceError('table_not_found', 'the table does not exist any more');
+    return this.directory.documentsFile(rangeId, record.generation);
+  }
+
   /** Tells one state of a closed range's documents from another; undefined when their file is missing. */
   rangeStamp(rangeId: RangeId): string | undefined {
     const record = this.catalog.range(rangeId);

@@ -17,6 +17,7 @@ import { queryRoutes } from '../database/query.ts';
 import { restoreJobRoutes } from '../database/restore-jobs.ts';
 import { restoreRoutes } from '../database/restores.ts';
 import { type SecretRoutesDeps, secretRoutes } from '../database/secrets.ts';
+import { sqlRoutes } from '../database/sql.ts';
 import { tableRoutes } from '../database/tables.ts';
 import { transactionRoutes } from '../database/transactions.ts';
 import { writeRoutes } from '../database/writes.ts';
@@ -33,6 +34,7 @@ export interface RouteServices {
   readonly transactions: Parameters<typeof transactionRoutes>[1];
   readonly documents: Parameters<typeof documentRoutes>[0];
   readonly queries: Parameters<typeof queryRoutes>[0];
+  readonly sql: Parameters<typeof sqlRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly indexPreviews: Parameters<typeof indexRoutes>[1];
   readonly graphs: Parameters<typeof graphRoutes>[0];
@@ -59,6 +61,7 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...transactionRoutes(services.writes, services.transactions),
     ...documentRoutes(services.documents),
     ...queryRoutes(services.queries),
+    ...sqlRoutes(services.sql),
     ...indexRoutes(services.indexes, services.indexPreviews),
     ...graphRoutes(services.graphs),
     ...graphAlgorithmRoutes(services.graphAlgorithms),

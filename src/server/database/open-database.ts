@@ -17,6 +17,7 @@ import { QueryService } from '../../query/query-service.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import type { Storage } from '../../storage/open-storage.ts';
+import { SqlProcesses } from '../../storage/sql/sql-processes.ts';
 import { ArtifactService } from '../../tables/artifacts/artifact-service.ts';
 import { ArtifactTrace } from '../../tables/artifacts/artifact-trace.ts';
 import { AlgorithmJob } from '../../tables/graph/algorithm-job.ts';
@@ -26,6 +27,7 @@ import { GraphService } from '../../tables/graph/graph-service.ts';
 import { IndexPreviews } from '../../tables/indexes/index-preview.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
 import { DocumentReads } from '../../tables/reads/document-reads.ts';
+import { SqlService } from '../../tables/relational/sql-service.ts';
 import type { TableService } from '../../tables/table-service.ts';
 import { TransactionSessions } from '../../tables/transactions/transaction-sessions.ts';
 import type { TtlSweeper } from '../../tables/upkeep/ttl-sweeper.ts';
@@ -48,6 +50,7 @@ export interface Database {
     readonly indexPreviews: IndexPreviews;
     readonly graphs: GraphService;
     readonly graphAlgorithms: AlgorithmService;
+    readonly sql: SqlService;
     readonly artifacts: ArtifactService;
     readonly artifactTrace: ArtifactTrace;
   };
@@ -84,6 +87,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const documents = new DocumentReads(tables, core.clock, templates);
   const graphs = new GraphService(tables, core.clock);
   const transactions = buildTransactions(core, writes, documents);
+  const processes = new SqlProcesses(core.clock, core.limits.sqlProcessesMax);
   const services: Service[] = [replay, sweeper, edgeSweeper, buildScrubber(core, tables), pool, jobs, transactions];
   const background = services.map((service) => supervise(service, supervision(core, stopping.signal)));
   return {
@@ -97,6 +101,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       indexPreviews: new IndexPreviews({ tables, enrichment, clock: core.clock }),
       graphs,
       graphAlgorithms: new AlgorithmService(tables, jobs, new AlgorithmJob({ tables, writes, clock: core.clock })),
+      sql: buildSql(core, tables, processes),
       artifacts: new ArtifactService(tables, core.storage, enrichment),
       artifactTrace: new ArtifactTrace(tables, documents),
     },
@@ -115,6 +120,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
     async close() {
       stopping.abort();
       await Promise.all(background);
+      await processes.close();
       tables.stop();
       await pool.closeAll(core.limits.stopCheckpointsMs);
       await core.storage.close();
@@ -162,6 +168,11 @@ function buildWrites(
       refused: () => metrics.increment('backpressure'),
     },
   );
+}
+
+function buildSql({ storage, clock, limits }: DatabaseCore, tables: TableService, processes: SqlProcesses): SqlService {
+  const fileOf = (rangeId: number) => storage.rangeFile(rangeId);
+  return new SqlService({ tables, processes, clock, fileOf, timeoutMs: limits.queryDeadlineMs });
 }
 
 function buildTransactions(

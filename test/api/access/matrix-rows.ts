@@ -38,6 +38,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
     'GET /db/v1/restore/jobs/:job',
     'DELETE /db/v1/restore/jobs/:job',
     'POST /db/v1/query',
+    'POST /db/v1/sql',
     'GET /db/v1/status',
     'GET /db/v1/tables',
     'GET /db/v1/transactions',

@@ -1,0 +1,98 @@
+import { constants, Database } from 'bun:sqlite';
+import type { SqlAnswer, SqlOrder } from './sql-order.ts';
+
+/**
+ * Entry of the process that runs statements of SQL, one at a time. The server ends it when a statement takes too long; when
+ * the server is gone nothing is left to wait for, and it ends by itself.
+ */
+process.on('message', (order) => process.send?.(answerOrder(order as SqlOrder)));
+
+const busyTimeoutMs = 5_000;
+
+function answerOrder(order: SqlOrder): SqlAnswer {
+  const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants;
+  const database = new Database(':memory:', SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI);
+  try {
+    database.run(`PRAGMA hard_heap_limit = ${order.memoryBytesMax}`);
+    database.run('PRAGMA temp_store = MEMORY');
+    database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    showTables(database, order.tables);
+    database.run('PRAGMA query_only = ON');
+    return runStatement(database, order);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const isLimit = /out of memory|too big|too many/.test(reason);
+    return { refused: isLimit ? 'limit_exceeded' : 'invalid_query', reason };
+  } finally {
+    database.close();
+  }
+}
+
+/** Makes the tables, and hides all else that is in their files: a statement sees nothing but them. */
+function showTables(database: Database, tables: SqlOrder['tables']): void {
+  let files = 0;
+  const hidden = new Set<string>();
+  for (const table of tables) {
+    const selects = table.files.map((file) => {
+      files += 1;
+      const schema = `sundew_range_${files}`;
+      database.query('ATTACH ? AS ?').run(`file:${encodeURI(file)}?mode=ro`, schema);
+      const inner = database.query(`SELECT name FROM ${schema}.sqlite_schema WHERE type = 'table'`).all();
+      for (const { name } of inner as { name: string }[]) hidden.add(name);
+      return `SELECT ${columnsOf(table.columns)} FROM ${schema}.documents`;
+    });
+    database.run(`CREATE TEMP VIEW ${quoted(table.name)} AS ${selects.join(' UNION ALL ')}`);
+  }
+  const shown = new Set(tables.map(({ name }) => name.toLowerCase()));
+  for (const name of hidden) {
+    if (shown.has(name.toLowerCase())) continue;
+    // Found before the tables of attached files; to read it fails.
+    database.run(`CREATE TEMP VIEW ${quoted(name)} AS SELECT * FROM "nothing of this name"`);
+  }
+}
+
+function runStatement(database: Database, { sql, parameters, rowsMax, bytesMax }: SqlOrder): SqlAnswer {
+  const statement = database.prepare(sql).safeIntegers(true);
+  if (statement.paramsCount !== parameters.length) {
+    const reason = `the statement has ${statement.paramsCount} parameters, and ${parameters.length} are given`;
+    return { refused: 'invalid_query', reason };
+  }
+  const columns = statement.columnNames;
+  const twice = columns.find((name, at) => columns.indexOf(name) !== at);
+  if (twice !== undefined) {
+    return { refused: 'invalid_query', reason: `two columns are named "${twice}"; give one another name by AS` };
+  }
+  const rows: string[] = [];
+  let bytes = 0;
+  for (const row of statement.iterate(...parameters) as Iterable<Record<string, unknown>>) {
+    if (rows.length === rowsMax) {
+      return { refused: 'limit_exceeded', reason: `the statement has more than ${rowsMax} rows; add a LIMIT` };
+    }
+    const text = JSON.stringify(columns.map((name) => shown(row[name])));
+    bytes += text.length;
+    if (bytes > bytesMax) {
+      return { refused: 'limit_exceeded', reason: `the rows are more than ${bytesMax} bytes; add a LIMIT` };
+    }
+    rows.push(text);
+  }
+  return { columns, rows: `[${rows.join(',')}]` };
+}
+
+/** Integers beyond 2^53 are text: JSON would round them. */
+function shown(value: unknown): unknown {
+  if (typeof value === 'bigint') {
+    const number = Number(value);
+    return Number.isSafeInteger(number) ? number : String(value);
+  }
+  return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
+}
+
+/** The key and each column, as the indexes of the ranges have them. */
+function columnsOf(columns: readonly string[]): string {
+  const values = columns.map((name) => `json_extract(CAST(body AS TEXT), '$.${name}') AS ${quoted(name)}`);
+  return ['CAST(key AS TEXT) AS _id', ...values].join(', ');
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

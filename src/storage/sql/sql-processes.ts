@@ -1,0 +1,121 @@
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { entryFile } from '../../runtime/entry-file.ts';
+import type { SqlAnswer, SqlOrder } from './sql-order.ts';
+
+const childFile = entryFile(new URL('./sql-child.ts', import.meta.url));
+/** How long a process waits for its next statement. */
+const idleMs = 60_000;
+
+interface SqlProcess {
+  child: Bun.Subprocess;
+  answered(answer: SqlAnswer | undefined): void;
+  cancelIdle(): void;
+}
+
+/**
+ * Processes that run SQL. SQLite cannot be stopped from another thread here, a process can: a statement that takes too long,
+ * or that nobody waits for any more, is ended with it.
+ */
+export class SqlProcesses {
+  readonly #clock: Clock;
+  readonly #most: number;
+  readonly #idle: SqlProcess[] = [];
+  readonly #all = new Set<SqlProcess>();
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+  #isClosed = false;
+
+  constructor(clock: Clock, most: number) {
+    this.#clock = clock;
+    this.#most = most;
+  }
+
+  /** Fails with the reason of the signal, with `invalid_query` and `limit_exceeded`. */
+  async run(order: SqlOrder, signal: AbortSignal): Promise<Exclude<SqlAnswer, { refused: string }>> {
+    await this.#slot(signal);
+    try {
+      signal.throwIfAborted();
+      const answer = await this.#ask(this.#idle.pop() ?? this.#start(), order, signal);
+      if (answer === undefined) throw new ServiceError('internal', 'the process that runs SQL has ended');
+      if ('refused' in answer) throw new ServiceError(answer.refused, `sql: ${answer.reason}`);
+      return answer;
+    } finally {
+      this.#running -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  async #slot(signal: AbortSignal): Promise<void> {
+    while (this.#running >= this.#most) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#waiting.push(resolve);
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      await promise;
+      if (signal.aborted) {
+        // The turn goes to the next one.
+        const at = this.#waiting.indexOf(resolve);
+        if (at >= 0) this.#waiting.splice(at, 1);
+        else this.#waiting.shift()?.();
+        signal.throwIfAborted();
+      }
+    }
+    this.#running += 1;
+  }
+
+  async #ask(running: SqlProcess, order: SqlOrder, signal: AbortSignal): Promise<SqlAnswer | undefined> {
+    running.cancelIdle();
+    const { promise, resolve } = Promise.withResolvers<SqlAnswer | undefined>();
+    running.answered = resolve;
+    const stop = () => running.child.kill('SIGKILL');
+    signal.addEventListener('abort', stop, { once: true });
+    try {
+      running.child.send(order);
+      const answer = await promise;
+      signal.throwIfAborted();
+      if (answer !== undefined && !this.#isClosed) this.#rest(running);
+      return answer;
+    } finally {
+      signal.removeEventListener('abort', stop);
+    }
+  }
+
+  #rest(running: SqlProcess): void {
+    this.#idle.push(running);
+    running.cancelIdle = this.#clock.after(idleMs, () => {
+      const at = this.#idle.indexOf(running);
+      if (at >= 0) this.#idle.splice(at, 1);
+      running.child.kill('SIGKILL');
+    });
+  }
+
+  #start(): SqlProcess {
+    const child = Bun.spawn([process.execPath, childFile], {
+      ipc: (answer: SqlAnswer) => started.answered(answer),
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'ignore'],
+      env: {},
+      onExit: () => {
+        this.#all.delete(started);
+        const at = this.#idle.indexOf(started);
+        if (at >= 0) this.#idle.splice(at, 1);
+        started.cancelIdle();
+        started.answered(undefined);
+      },
+    });
+    child.unref();
+    const started: SqlProcess = { child, answered: () => {}, cancelIdle: () => {} };
+    this.#all.add(started);
+    return started;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const ended = [...this.#all].map(({ child, cancelIdle }) => {
+      cancelIdle();
+      child.kill('SIGKILL');
+      return child.exited;
+    });
+    await Promise.all(ended);
+  }
+}

@@ -1,0 +1,97 @@
+import { type Caller, requireWholeTable, seesTable } from '../../access/principal.ts';
+import { limits } from '../../config/limits.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { SqlProcesses } from '../../storage/sql/sql-processes.ts';
+import type { Table } from '../table.ts';
+import type { TableLookup } from '../table-lookup.ts';
+import { isRelational, relationalColumns } from './relational-schema.ts';
+
+interface SqlRequest {
+  sql: string;
+  parameters?: (string | number | boolean | null)[];
+  timeout_ms?: number;
+}
+
+interface SqlServiceDeps {
+  tables: TableLookup;
+  processes: SqlProcesses;
+  clock: Clock;
+  /** The file with the rows of a range that is open. */
+  fileOf(rangeId: number): string;
+  timeoutMs: number;
+}
+
+/** Names of the database itself, which statements may not use. */
+const inner = /\b(?:pragma_\w*|sqlite_\w*|load_extension|sundew_range_\d+)\b/i;
+const readOnly = /^\s*(?:--[^\n]*\n\s*|\/\*[\s\S]*?\*\/\s*)*(?:select|with|values|explain\s+query\s+plan)\b/i;
+
+/** Read-only SQL over relational tables, run by SQLite on the files that hold their rows. */
+export class SqlService {
+  readonly #deps: SqlServiceDeps;
+
+  constructor(deps: SqlServiceDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Runs one statement; answers the columns' names and the rows, as JSON. Fails with `invalid_query`, `limit_exceeded`,
+   * `query_timeout`, and as the lookup of each relational table that the statement names.
+   */
+  async run(request: SqlRequest, caller: Caller): Promise<{ columns: readonly string[]; rows: string }> {
+    const { sql, parameters = [], timeout_ms: timeoutMs = this.#deps.timeoutMs } = request;
+    checkStatement(sql);
+    const late = new AbortController();
+    const error = new ServiceError('query_timeout', 'the statement did not finish within its time');
+    const cancel = this.#deps.clock.after(Math.min(timeoutMs, this.#deps.timeoutMs), () => late.abort(error));
+    using leases = new DisposableStack();
+    try {
+      const tables = this.#tablesOf(sql, caller);
+      for (const table of tables) leases.use(await table.lease());
+      const order = {
+        sql,
+        parameters,
+        tables: tables.map((table) => ({
+          name: table.name,
+          columns: relationalColumns(table.settings.schema).map(({ name }) => name),
+          files: table.ranges.map(({ rangeId }) => this.#deps.fileOf(rangeId)),
+        })),
+        rowsMax: limits.sqlRowsMax,
+        bytesMax: limits.sqlAnswerBytesMax,
+        memoryBytesMax: limits.sqlMemoryBytesMax,
+      };
+      return await this.#deps.processes.run(order, AbortSignal.any([caller.signal, late.signal]));
+    } finally {
+      cancel();
+    }
+  }
+
+  /** The relational tables whose names occur in the statement. Others are not there for it. */
+  #tablesOf(sql: string, caller: Caller): Table[] {
+    const text = sql.toLowerCase();
+    const isNamed = ({ name, settings }: Table) => isRelational(settings.schema) && text.includes(name.toLowerCase());
+    const named = this.#deps.tables.all().filter((table) => isNamed(table) && seesTable(caller, table.name));
+    const tables = named.map(({ name }) => this.#deps.tables.get(name, caller, 'read'));
+    for (const { name } of tables) requireWholeTable(caller, name, 'sql');
+    const ranges = tables.reduce((sum, table) => sum + table.ranges.length, 0);
+    if (ranges <= limits.sqlRangesMax) return tables;
+    const message = `sql: a statement reads at most ${limits.sqlRangesMax} ranges, and the tables that it names have ${ranges}`;
+    throw new ServiceError('limit_exceeded', message);
+  }
+}
+
+/** What a `;` means nothing in. */
+const opaque = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
+
+function checkStatement(sql: string): void {
+  if (!readOnly.test(sql)) {
+    throw new ServiceError('invalid_query', 'sql: only SELECT, WITH, VALUES and EXPLAIN QUERY PLAN are run');
+  }
+  if (/;\s*\S/.test(sql.replaceAll(opaque, ' '))) {
+    throw new ServiceError('invalid_query', 'sql: one statement is run at a time');
+  }
+  const [name] = inner.exec(sql) ?? [];
+  if (name !== undefined) {
+    throw new ServiceError('invalid_query', `sql: "${name.slice(0, 64)}" is not there for statements, in texts either`);
+  }
+}

@@ -1,0 +1,28 @@
+import { expect, test } from 'bun:test';
+import { startGuardedServer, table } from '../../support/access.ts';
+
+const rows = {
+  schema: {
+    storage_mode: 'relational',
+    document_schemas: { row: { schema: { type: 'object', properties: { n: { type: 'integer' } } } } },
+  },
+};
+
+test('a statement reads only tables that its caller may read whole, and does not tell of others', async () => {
+  await using guarded = await startGuardedServer();
+  for (const name of ['open', 'closed', 'partly']) {
+    await guarded.asAdmin('POST', `/db/v1/tables/${name}`, rows);
+    await guarded.asAdmin('POST', `/db/v1/tables/${name}/batch`, { inserts: { a: { n: 1 } } });
+  }
+  const user = await guarded.user('reader', [table('open', 'read'), table('partly', 'read')]);
+  const filter = { range: { n: { gt: 5 } } };
+  const set = await guarded.asAdmin('PUT', '/auth/v1/subjects/reader/row-filters/partly', filter);
+  expect(set.status).toBeLessThan(300);
+  const ask = (sql: string) => guarded.as(user, 'POST', '/db/v1/sql', { sql });
+  expect((await ask('SELECT n FROM open')).body).toEqual({ columns: ['n'], rows: [[1]] });
+  const hidden = await ask('SELECT n FROM closed');
+  expect(hidden.body).toMatchObject({ code: 'invalid_query', error: 'sql: no such table: closed' });
+  expect((await ask('SELECT n FROM nowhere')).body).toMatchObject({ error: 'sql: no such table: nowhere' });
+  expect((await ask('SELECT n FROM partly')).body).toMatchObject({ code: 'forbidden' });
+  expect((await guarded.as(undefined, 'POST', '/db/v1/sql', { sql: 'SELECT 1' })).status).toBe(401);
+});

@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+let server: TestServer;
+const text = { type: 'string', 'x-service-types': ['keyword'] };
+const table = (properties: object) => ({
+  num_shards: 3,
+  schema: { storage_mode: 'relational', document_schemas: { row: { schema: { type: 'object', properties } } } },
+});
+
+const sql = (statement: string, more: object = {}) =>
+  server.send<Record<string, unknown>>('POST', '/db/v1/sql', { sql: statement, ...more });
+const rows = async (statement: string, parameters?: unknown[]) => (await sql(statement, { parameters })).body.rows;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  const email = { ...text, unique: true };
+  await server.send('POST', '/db/v1/tables/authors', table({ name: text, email, born: { type: 'integer' } }));
+  const author = { ...text, references: { table: 'authors', on_delete: 'cascade' } };
+  const books = table({ title: text, author, price: { type: 'number' }, sold: { type: 'boolean' } });
+  await server.send('POST', '/db/v1/tables/books', books);
+  await server.send('POST', '/db/v1/tables/plain', {});
+  const authors = {
+    '1a': { name: 'Ada', email: 'ada@x', born: 1815 },
+    m: { name: 'Max', born: 9007199254740991 },
+    z: { name: "O'Zoe", email: 'zoe@x' },
+  };
+  const inserts = {
+    '0': { title: 'Engines', author: '1a', price: 0.1, sold: true },
+    n: { title: 'Notes', author: '1a', price: 0.2, sold: false },
+    '~': { title: 'None' },
+  };
+  const tables = { authors: { inserts: authors }, books: { inserts } };
+  expect((await server.send('POST', '/db/v1/batch', { tables })).status).toBe(201);
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+});
+
+describe('SQL over relational tables', () => {
+  test('sees every row of every range with its typed columns, as it was committed', async () => {
+    const { body } = await sql('SELECT _id, name, born, email FROM authors ORDER BY _id');
+    expect(body).toEqual({
+      columns: ['_id', 'name', 'born', 'email'],
+      rows: [
+        ['1a', 'Ada', 1815, 'ada@x'],
+        ['m', 'Max', 9007199254740991, null],
+        ['z', "O'Zoe", null, 'zoe@x'],
+      ],
+    });
+  });
+
+  test('joins, groups, and takes parameters', async () => {
+    const statement =
+      'SELECT a.name, count(b._id) AS books, sum(b.price) AS price FROM authors a LEFT JOIN books b ON b.author = a._id ' +
+      'WHERE a.name <> ? GROUP BY a.name ORDER BY books DESC, a.name';
+    expect(await rows(statement, ['Max'])).toEqual([
+      ['Ada', 2, 0.1 + 0.2],
+      ["O'Zoe", 0, null],
+    ]);
+    expect(await rows("SELECT ';' || name AS n FROM authors WHERE name = 'Max'; -- all; of it")).toEqual([[';Max']]);
+    expect(await rows('WITH s AS (SELECT * FROM books WHERE sold = ?) SELECT title FROM s', [true])).toEqual([
+      ['Engines'],
+    ]);
+  });
+
+  test('shows integers that JSON would round as text', async () => {
+    expect(await rows('SELECT born + 10 AS more FROM authors WHERE name = ?', ['Max'])).toEqual([['9007199254741001']]);
+  });
+
+  test('finds unique values and references by their indexes', async () => {
+    const plan = JSON.stringify(await rows("EXPLAIN QUERY PLAN SELECT name FROM authors WHERE email = 'ada@x'"));
+    expect(plan).toContain('USING INDEX column_email');
+  });
+
+  test.each([
+    'DELETE FROM books',
+    "INSERT INTO books VALUES ('x')",
+    'WITH a AS (SELECT 1) DELETE FROM books',
+    'PRAGMA database_list',
+    "ATTACH '/etc/passwd' AS p",
+    "SELECT 1; ATTACH '/etc/passwd' AS p; SELECT 2",
+    'SELECT * FROM pragma_database_list',
+    'SELECT * FROM sqlite_schema, authors',
+    'SELECT * FROM temp.sqlite_master',
+    "SELECT load_extension('x')",
+    'SELECT * FROM request_answers, authors',
+    'SELECT * FROM documents, authors',
+    'SELECT * FROM sundew_range_1.documents, authors',
+    'SELECT * FROM plain',
+    'SELECT nothing FROM authors',
+    'SELECT 1 AS a, 2 AS a',
+    'SELECT name FROM authors WHERE born = ?',
+    'SELECT 1; SELECT 2',
+    'SELEC',
+    '',
+  ])('refuses %j and changes nothing', async (statement) => {
+    const { status, body } = await sql(statement);
+    expect({ status, code: body.code }).toEqual({ status: 400, code: 'invalid_query' });
+    expect(JSON.stringify(body)).not.toContain(server.directory);
+    expect(await rows('SELECT count(*) AS n FROM books')).toEqual([[3]]);
+  });
+
+  test('has a bound for rows, and says so rather than answer less', async () => {
+    const endless = 'WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n';
+    expect((await sql(endless)).body).toMatchObject({ code: 'limit_exceeded' });
+    expect(((await sql(`${endless} LIMIT 10000`)).body.rows as unknown[]).length).toBe(10_000);
+  });
+
+  test('ends a statement that takes too long, and goes on with the next one', async () => {
+    const slow = 'WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) AS m FROM n';
+    const { status, body } = await sql(slow, { timeout_ms: 200 });
+    expect({ status, code: body.code }).toEqual({ status: 504, code: 'query_timeout' });
+    expect(await rows('SELECT count(*) AS n FROM authors')).toEqual([[3]]);
+  });
+
+  test('sees a write that was acknowledged before', async () => {
+    for (let at = 0; at < 5; at += 1) {
+      await server.send('POST', '/db/v1/tables/books/batch', { inserts: { [`w${at}`]: { title: `${at}` } } });
+      expect(await rows('SELECT title FROM books WHERE _id = ?', [`w${at}`])).toEqual([[`${at}`]]);
+    }
+    await server.send('POST', '/db/v1/tables/books/batch', { deletes: [0, 1, 2, 3, 4].map((at) => `w${at}`) });
+  });
+});
