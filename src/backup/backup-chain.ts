@@ -3,6 +3,7 @@ import {
   type ArchiveFile,
   type ClusterManifest,
   checkBackupId,
+  type ImageFile,
   readClusterManifest,
   readTableManifest,
   type TableManifest,
@@ -22,6 +23,8 @@ export interface ChainedTable {
   readonly manifest: TableManifest;
   /** By the number of the range in the manifest. */
   readonly files: readonly (readonly ArchiveFile[])[];
+  /** As `files`: what the lines of the files are applied to; undefined where they say everything. */
+  readonly images: readonly (readonly ImageFile[] | undefined)[];
   /** Parts that the files may have; of those that an index had which was dropped since, nothing is restored. */
   readonly parts: ReadonlySet<number>;
 }
@@ -61,8 +64,10 @@ async function chainedTable(
   }
   const [manifest] = manifests;
   if (!manifest) return undefined;
-  const files = manifest.ranges.map((_, range) => filesOf(manifests, links, range));
-  return { manifest, files, parts: new Set(manifests.flatMap(partIdsOf)) };
+  const ranges = manifest.ranges.map((_, range) => chainOf(manifests, links, range));
+  const files = ranges.map((range) => range.files);
+  const images = ranges.map((range) => range.image);
+  return { manifest, files, images, parts: new Set(manifests.flatMap(partIdsOf)) };
 }
 
 /** The parts of what a table has. */
@@ -71,13 +76,17 @@ export function partIdsOf({ indexes, enrichments }: TableManifest): number[] {
 }
 
 /** From the full copy of a range to its last changes; each link begins where the one before it ends. */
-function filesOf(manifests: readonly TableManifest[], links: readonly ClusterManifest[], at: number): ArchiveFile[] {
+function chainOf(
+  manifests: readonly TableManifest[],
+  links: readonly ClusterManifest[],
+  at: number,
+): { files: ArchiveFile[]; image: readonly ImageFile[] | undefined } {
   const newest = manifests[0]?.ranges[at];
   const files: ArchiveFile[][] = [];
   for (let link = 0, range = newest; range; link += 1) {
     files.unshift(range.files);
-    const { base_head: baseHead, range_id: id, first_sequence: first } = range;
-    if (baseHead === null) return files.flat();
+    const { base_head: baseHead, range_id: id, first_sequence: first, image } = range;
+    if (baseHead === null) return { files: files.flat(), image };
     range = manifests[link + 1]?.ranges.find((each) => each.range_id === id && each.first_sequence === first);
     if (range?.head !== baseHead) break;
   }

@@ -1,5 +1,7 @@
 import type { Caller } from '../access/principal.ts';
+import { graphsAmong } from '../index-kinds/all-kinds.ts';
 import { shownIndexConfig } from '../index-kinds/managed-source.ts';
+import type { IndexedRange } from '../indexing/indexed-range.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { shownProviderConfig } from '../provider-config/provider-config.ts';
@@ -7,8 +9,16 @@ import type { TableDefinition } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { CutReport } from '../storage/storage-calls.ts';
 import type { Table, TableLease } from '../tables/table.ts';
-import { archiveFormat, type RangeManifest, rangeFileName, type TableManifest } from './archive/manifest.ts';
-import { RangeCopy } from './range-copy.ts';
+import {
+  archiveFormat,
+  type BackupFormat,
+  imageFileName,
+  type RangeManifest,
+  rangeFileName,
+  type TableManifest,
+} from './archive/manifest.ts';
+import { RangeImage } from './image/range-image.ts';
+import { lifeOf, RangeCopy } from './range-copy.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 
 /** Where the files of one attempt at a backup go. */
@@ -16,6 +26,7 @@ export interface AttemptTarget {
   readonly store: ObjectStore;
   readonly backupId: string;
   readonly generation: string;
+  readonly format: BackupFormat;
 }
 
 /** A table on its way into a backup. */
@@ -60,11 +71,18 @@ export class BackupRun implements Disposable {
       const parts = partIdsOf(this.#definition(table.id));
       const lease = await table.lease();
       const copies = lease.ranges.map((range, at) => {
-        const { rangeId, firstSequence } = range.stored.info();
-        const { store, backupId, generation } = this.#target;
+        const { store, backupId, generation, format } = this.#target;
         const fileName = (file: number) => rangeFileName(backupId, generation, number, at, file);
-        const baseHead = this.#baseHeads(table.name, { rangeId, firstSequence }) ?? null;
-        return new RangeCopy(range, parts, { store, fileName }, baseHead);
+        const imageName = (file: number) => imageFileName(backupId, generation, number, at, file);
+        const life = { rangeId: range.rangeId, firstSequence: lifeOf(range) };
+        const baseHead = this.#baseHeads(table.name, life) ?? null;
+        const imageOf = format === 'native' ? (each: IndexedRange) => this.#imageOf(each, table) : undefined;
+        return new RangeCopy(
+          range,
+          { all: parts, graphs: graphPartIdsOf(table) },
+          { store, fileName, imageName },
+          { baseHead, imageOf },
+        );
       });
       this.#copied.push({ number, table, lease, copies, parts, signal });
       for (const copy of copies) await copy.begin(signal);
@@ -102,6 +120,10 @@ export class BackupRun implements Disposable {
     for (const copied of this.#copied.splice(0)) release(copied);
   }
 
+  #imageOf({ stored }: IndexedRange, table: Table): Promise<RangeImage> {
+    return RangeImage.take(this.#storage, stored.info(), table.indexes);
+  }
+
   async #follow({ table, copies, signal }: CopiedTable, caller: Caller): Promise<number> {
     let bytes = 0;
     try {
@@ -134,11 +156,12 @@ export class BackupRun implements Disposable {
         start_key: interval.startKey,
         end_key: interval.endKey,
         range_id: rangeId,
-        first_sequence: snapshot.firstSequence,
+        first_sequence: copy.firstSequence,
         head: snapshot.head,
         documents: snapshot.documents,
         base_head: copy.baseHead,
         files: copy.files,
+        ...(copy.image && { image: copy.image }),
       });
     }
     return manifestOf(definition, ranges);
@@ -172,9 +195,10 @@ function manifestOf({ table, lastPartId, enrichments }: TableDefinition, ranges:
     created_ms: table.createdMs,
     settings: table.record,
     last_part_id: lastPartId,
-    indexes: table.indexes.map(({ name, partId, config, state }) => ({
+    indexes: table.indexes.map(({ name, partId, incarnation, config, state }) => ({
       name,
       part_id: partId,
+      incarnation,
       config: withoutCredentials(config),
       state,
     })),
@@ -211,6 +235,11 @@ function withoutKeys(value: unknown): unknown {
 /** The parts that belong to something the table has; those that a dropped index has left are not backed up. */
 function partIdsOf({ table, enrichments }: TableDefinition): number[] {
   return [...new Set([...table.indexes, ...enrichments].map(({ partId }) => partId))];
+}
+
+/** The parts that have edges. */
+function graphPartIdsOf(table: Table): number[] {
+  return graphsAmong(table.indexes.map(({ definition }) => definition)).map(({ partId }) => partId);
 }
 
 function isSubset(small: readonly number[], large: readonly number[]): boolean {

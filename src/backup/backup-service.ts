@@ -8,6 +8,7 @@ import type { Table } from '../tables/table.ts';
 import type { TableService } from '../tables/table-service.ts';
 import {
   archiveFormat,
+  type BackupFormat,
   backupIdOf,
   type ClusterManifest,
   checkBackupId,
@@ -21,10 +22,13 @@ import {
 } from './archive/manifest.ts';
 import { type AttemptTarget, BackupRun, type BaseHeads } from './backup-run.ts';
 import type { Location, LocationRequest, Locations } from './location.ts';
+import { AttemptStore } from './stores/attempt-store.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 
 interface BackupRequest extends LocationRequest {
   backupId: string;
+  /** `portable` unless given. */
+  format?: BackupFormat | undefined;
   /** All tables unless given. */
   tableNames?: readonly string[] | undefined;
   /** A backup at the same location: only what has changed since is copied. */
@@ -84,18 +88,43 @@ export class BackupService {
     const names = this.#select(request, caller);
     if (await readClusterManifest(store, backupId)) throw alreadyExists(backupId);
     const base = await this.#base(store, request.baseBackupId);
-    const target = { store, backupId, generation: crypto.randomUUID() };
-    using run = new BackupRun(this.#deps.storage, target, base.heads);
+    const { format = 'portable' } = request;
+    const generation = crypto.randomUUID();
+    const attempt = new AttemptStore(store, `${backupId}/${generation}/`);
+    const target = { store: attempt, backupId, generation, format };
+    let failures: ReadonlyMap<string, unknown>;
+    try {
+      failures = await this.#attempt(
+        target,
+        names,
+        { heads: base.heads, baseId: request.baseBackupId ?? null },
+        caller,
+      );
+    } catch (error) {
+      await attempt.discard();
+      throw error;
+    }
+    // Where nobody knows whether the manifest is there, what it names has to stay.
+    if (failures.size > 0 && ![...failures.values()].some(isUnknown)) await attempt.discard();
+    for (const [table, error] of failures) this.#deps.onFailed(table, error);
+    return outcomeOf(names, failures, target);
+  }
+
+  /** Returns what failed, by table. Throws where the attempt as a whole cannot go on. */
+  async #attempt(
+    target: AttemptTarget,
+    names: readonly string[],
+    { heads, baseId }: { heads: BaseHeads; baseId: string | null },
+    caller: Caller,
+  ): Promise<ReadonlyMap<string, unknown>> {
+    using run = new BackupRun(this.#deps.storage, target, heads);
     for (const name of names) {
       const table = this.#find(name, caller);
       if (table) await run.copy(table, caller);
       else run.failures.set(name, new ServiceError('table_not_found', `there is no table ${JSON.stringify(name)}`));
     }
     const manifests = await run.finish(caller);
-    let failures: ReadonlyMap<string, unknown> = run.failures;
-    if (failures.size === 0) failures = await this.#publish(target, manifests, request.baseBackupId ?? null);
-    for (const [table, error] of failures) this.#deps.onFailed(table, error);
-    return outcomeOf(names, failures, target);
+    return run.failures.size > 0 ? run.failures : this.#publish(target, manifests, baseId);
   }
 
   /** Backups of a location by their ids, with the cursor of the next page. Only what is complete is listed. */
@@ -159,7 +188,7 @@ export class BackupService {
 
   /** Table manifests, then the one that makes them a backup, last and exclusively. Returns what failed. */
   async #publish(
-    { store, backupId, generation }: AttemptTarget,
+    { store, backupId, generation, format }: AttemptTarget,
     manifests: readonly { number: number; manifest: TableManifest }[],
     baseBackupId: string | null,
   ): Promise<ReadonlyMap<string, unknown>> {
@@ -183,7 +212,7 @@ export class BackupService {
       generation,
       timestamp: new Date(this.#deps.clock.nowMs()).toISOString(),
       service_version: this.#deps.version,
-      format: 'portable',
+      format,
       base_backup_id: baseBackupId,
       expected_table_count: manifests.length,
       completed_table_count: tables.length,
@@ -199,6 +228,10 @@ export class BackupService {
     }
     throw alreadyExists(backupId);
   }
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof ServiceError && error.details?.isUnknown === true;
 }
 
 function ifCorrupted(error: unknown): undefined {
@@ -231,8 +264,8 @@ function diagnosis(error: unknown): Required<Pick<BackedUpTable, 'error' | 'code
   if (!(error instanceof ServiceError)) {
     return { error: 'a fault of the server; the log has the details', code: 'internal', retryable: false };
   }
-  const { code, message, retryable, details } = error;
-  if (details?.isUnknown !== true) return { error: message, code, retryable };
+  const { code, message, retryable } = error;
+  if (!isUnknown(error)) return { error: message, code, retryable };
   const advice = `${message}; it is not known whether the backup was published: list the backups before another attempt`;
   return { error: advice, code: 'backup_outcome_ambiguous', retryable: isErrorCode(code) && retryable };
 }

@@ -1,6 +1,6 @@
 import { must } from '../lib/assert.ts';
 import { readLine } from './archive/archive-line.ts';
-import { readLines } from './archive/archive-reader.ts';
+import { readBlocks, readLines } from './archive/archive-reader.ts';
 import { openChain } from './backup-chain.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 
@@ -24,9 +24,12 @@ export async function verifyBackup(
   for (const { name } of chain.cluster.tables) {
     onTable(name);
     const table = must(await chain.table(name), 'a table that its manifest names');
-    const files = table.files.flat();
-    for (const file of files) {
-      for await (const { lines } of readLines(store, file)) for (const line of lines) readLine(line, table.parts);
+    const own = table.images.flatMap((image) => image?.map(({ file }) => file) ?? []);
+    for (const file of own) for await (const _ of readBlocks(store, file));
+    const lines = table.files.flat();
+    const files = [...own, ...lines];
+    for (const file of lines) {
+      for await (const page of readLines(store, file)) for (const line of page.lines) readLine(line, table.parts);
     }
     const documents = table.manifest.ranges.reduce((sum, range) => sum + range.documents, 0);
     tables.push({ name, documents, files: files.length, bytes: files.reduce((sum, file) => sum + file.bytes, 0) });

@@ -310,6 +310,12 @@ export class IndexedRange {
     await Promise.all([...this.#indexes.values()].map(({ applier }) => applier.whenReplayed(signal)));
   }
 
+  /** Makes what the indexes show now durable. */
+  async checkpointIndexes(signal: AbortSignal): Promise<void> {
+    const kept = [...this.#indexes.values()].filter(({ definition }) => !definition.memOnly);
+    await Promise.all(kept.map(({ applier }) => applier.checkpoint(signal)));
+  }
+
   /** Bytes of the range's files: documents with their log, and indexes. */
   diskBytes(): number {
     return this.stored.fileBytes() + bytesBelow(this.#deps.indexesDirectory);

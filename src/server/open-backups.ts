@@ -34,6 +34,7 @@ export function openBackups({ config, clock, logger, secrets, database }: Backup
     onFailed: (table, error) => logger.warn('a table could not be backed up', { table }, error),
   });
   const job = new RestoreJob({
+    directory: storage.directory,
     tables,
     log,
     clock,

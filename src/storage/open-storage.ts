@@ -18,7 +18,14 @@ import { checkFileHeaders } from './directory/file-headers.ts';
 import { Removals } from './directory/removals.ts';
 import { syncPath } from './directory/synced-file.ts';
 import { RangeReader } from './reader/range-reader.ts';
-import type { CutPageRequest, CutReport, StorageCalls, StorageEvent } from './storage-calls.ts';
+import type {
+  CutPageRequest,
+  CutRange,
+  CutRemovedTargets,
+  CutReport,
+  StorageCalls,
+  StorageEvent,
+} from './storage-calls.ts';
 import { StorageFaults } from './storage-faults.ts';
 import { WalCheckpointer } from './wal/wal-checkpointer.ts';
 import type { AppliedWrite, EntryListener, FeedPage, RangeId, WriteRequest } from './write-request.ts';
@@ -139,6 +146,14 @@ export class Storage {
     return applied;
   }
 
+  /**
+   * Puts files that were copied from another range, synced and adopted (`adoptImage`), in the place of those of a closed range
+   * that has no documents yet. Durable when it resolves.
+   */
+  async adoptRange(rangeId: RangeId, folder: string): Promise<void> {
+    await this.#channel.call('adoptRange', { rangeId, folder });
+  }
+
   /** Forgets the faults of a range that was dropped. */
   forgetRange(rangeId: RangeId): void {
     this.#faults.health.forgetRange(rangeId);
@@ -201,6 +216,11 @@ export class Storage {
   /** The next changes of a range up to the cut, each document with all of these parts; undefined behind the last. */
   cutPage(request: CutPageRequest): Promise<FeedPage | undefined> {
     return this.#channel.call('cutPage', request);
+  }
+
+  /** Notes of a range on deleted documents to which edges may lead, as they are at the cut. */
+  cutRemovedTargets(request: CutRange): Promise<CutRemovedTargets[]> {
+    return this.#channel.call('cutRemovedTargets', request);
   }
 
   endCut(cutId: number): Promise<void> {

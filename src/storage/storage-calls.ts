@@ -1,3 +1,4 @@
+import type { RemovedTargets } from '../lib/parts/edge-notes.ts';
 import type { AccessChange } from './catalog/access-records.ts';
 import type {
   EnrichmentRecord,
@@ -76,6 +77,8 @@ export interface NewIndex {
   shape?: string | undefined;
   /** The part that a restored index had; the next of the table unless given. */
   partId?: number;
+  /** Under which the copied files of a restored index lie; the next one unless given. */
+  incarnation?: number | undefined;
 }
 
 export interface DroppedIndex {
@@ -129,9 +132,20 @@ export interface CutReport {
   tables: TableDefinition[];
 }
 
-export interface CutPageRequest {
+/** A range of a cut. */
+export interface CutRange {
   cutId: number;
   rangeId: RangeId;
+}
+
+/** A note of a cut range on deleted documents. */
+export interface CutRemovedTargets {
+  /** The name that the note has in its range. */
+  note: string;
+  targets: RemovedTargets;
+}
+
+export interface CutPageRequest extends CutRange {
   afterSequence: number;
   parts: readonly number[];
 }
@@ -165,10 +179,14 @@ export type StorageCalls = {
   /** Removes some rows of a part whose definition is gone. */
   dropPart: [{ rangeId: RangeId; partId: number }, { done: boolean }];
   createTable: [NewTable, TableRecord];
+  /** Puts copied files in the place of a range's own, as `WritableRanges.adopt` says. */
+  adoptRange: [{ rangeId: RangeId; folder: string }, undefined];
   dropTable: [{ tableId: number; nowMs: number; heads: ReadonlyMap<RangeId, number> }, { removed: string[] }];
   publishTable: [TablePublication, { table: TableRecord; removed: string[] }];
   /** Opens several ranges at one instant. `endCut` has to follow. */
   cut: [{ rangeIds: readonly RangeId[] }, CutReport];
+  /** Notes on deleted documents to which edges may lead, as they are at the cut. */
+  cutRemovedTargets: [CutRange, CutRemovedTargets[]];
   cutPage: [CutPageRequest, FeedPage | undefined];
   endCut: [{ cutId: number }, undefined];
   saveRangeFacts: [{ facts: readonly RangeFactsRecord[] }, undefined];

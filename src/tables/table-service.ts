@@ -10,7 +10,8 @@ import { inlineOf } from '../index-kinds/index-enrichments.ts';
 import { factsOfEmptyRange } from '../indexing/range-facts.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { JobRunner } from '../jobs/job-runner.ts';
-import { must } from '../lib/assert.ts';
+
+import { assert, must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { KeyedMutex } from '../lib/keyed-mutex.ts';
 import {
@@ -251,6 +252,13 @@ export class TableService implements TableLookup {
   async findStaged(name: string): Promise<Table | undefined> {
     const record = this.#storage.catalog.table(name);
     return this.#staged.get(name) ?? (record?.state === 'staged' ? this.#adoptStaged(record) : undefined);
+  }
+
+  /** Gives a range of a staged table the files in a folder, as `Storage.adoptRange` says. */
+  async adoptImage(staged: Table, rangeId: number, folder: string): Promise<void> {
+    assert(this.#staged.get(staged.name) === staged, 'files for a table that is not staged');
+    await this.#pool.close(rangeId);
+    await this.#storage.adoptRange(rangeId, folder);
   }
 
   /** The names of all staged tables. */

@@ -59,6 +59,15 @@ connections:
       .sort();
   }
 
+  /** The paths of the files that the ranges of a backup's tables had. */
+  imagePaths(backupId: string): string[] {
+    const manifests = this.files(backupId).filter((name) => /table-\d+\.json$/.test(name));
+    return manifests.flatMap((name) => {
+      const { ranges } = JSON.parse(readFileSync(name, 'utf8')) as { ranges: { image?: { path: string }[] }[] };
+      return ranges.flatMap(({ image = [] }) => image.map(({ path }) => path));
+    });
+  }
+
   /** The lines of a backup as another program reads them: every payload decompressed whole, in the order of the names. */
   lines(backupId: string): Line[] {
     return this.files(backupId)

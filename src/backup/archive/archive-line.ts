@@ -1,4 +1,5 @@
 import { scanJson } from '../../engine/json-scan.ts';
+import { type RemovedTargets, removedTargetsPrefix } from '../../lib/parts/edge-notes.ts';
 import { formOfBody, isPartDelete, partForm, partIdOfBody } from '../../lib/parts/part-body.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -30,7 +31,8 @@ export interface LiveOrdinals {
 type ArchiveLine =
   | { kind: 'document'; document: ArchivedDocument }
   | { kind: 'deleted'; ordinal: number }
-  | { kind: 'live'; live: LiveOrdinals };
+  | { kind: 'live'; live: LiveOrdinals }
+  | { kind: 'removed'; note: string; removed: RemovedTargets };
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -64,6 +66,11 @@ export function deletedLine(ordinal: number): Uint8Array {
 
 export function liveLine({ part, from, to, ordinals }: LiveOrdinals): Uint8Array {
   return encoder.encode(`${JSON.stringify({ ...(part === undefined ? {} : { part }), from, to, live: ordinals })}\n`);
+}
+
+/** Documents that were deleted, and to which lists of edges of any range may still lead. */
+export function removedLine(note: string, removed: RemovedTargets): Uint8Array {
+  return encoder.encode(`${JSON.stringify({ note, removed })}\n`);
 }
 
 /** Reads a line, without its line break. Throws `backup_corrupted`. */
@@ -108,14 +115,23 @@ function readPart(partId: string, text: unknown, partIds: ReadonlySet<number>): 
 }
 
 function readOther(value: unknown): ArchiveLine {
-  const { id, deleted, part, from, to, live } = value as Record<string, unknown>;
+  const { id, deleted, part, from, to, live, note, removed } = value as Record<string, unknown>;
   if (deleted === true) return { kind: 'deleted', ordinal: ordinalOf(id) };
+  if (typeof note === 'string' && note.startsWith(removedTargetsPrefix)) {
+    return { kind: 'removed', note, removed: readRemoved(removed) };
+  }
   if (!Array.isArray(live)) throw wrong();
   const ordinals = live.map(ordinalOf);
   return {
     kind: 'live',
     live: { part: part === undefined ? undefined : whole(part), from: whole(from), to: whole(to), ordinals },
   };
+}
+
+function readRemoved(value: unknown): RemovedTargets {
+  const { through, keys } = value as Record<string, unknown>;
+  if (!Array.isArray(through) || !Array.isArray(keys)) throw wrong();
+  return { through: through.map(whole), keys: keys.map((key) => checkDocumentKey(typeof key === 'string' ? key : '')) };
 }
 
 function ordinalOf(value: unknown): number {

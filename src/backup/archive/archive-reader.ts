@@ -19,26 +19,36 @@ const newline = 0x0a;
 const lineBytesMax = 64 * 1_024 * 1_024;
 
 /**
- * The lines of a range's file from a position on, a page for each block. What stands before it is read as well, for the
- * checksum of the file. Nothing is believed of the file: every block is compared with the manifest before it is
- * decompressed. Throws `backup_corrupted`, at the latest behind the last page.
+ * The blocks of a file, uncompressed, from a block on. What stands before it is read as well, for the checksum of the file.
+ * Nothing is believed of the file: every block is compared with the manifest before it is decompressed. Throws
+ * `backup_corrupted`, at the latest behind the last block.
  */
-export async function* readLines(
+export async function* readBlocks(
   store: ObjectStore,
   file: ArchiveFile,
-  from: LinePosition = { block: 0, byte: 0 },
-): AsyncGenerator<LinePage> {
+  from = 0,
+): AsyncGenerator<{ number: number; bytes: Uint8Array }> {
   const hash = new Bun.CryptoHasher('sha256');
   let at = 0;
-  let rest: Uint8Array = new Uint8Array(0);
   for (const [number, entry] of file.blocks.entries()) {
     const bytes = await store.read(file.name, at, at + entry.bytes);
     if (bytes === undefined) throw corrupted(file.name, 'is missing');
     checkBlock(file.name, bytes, entry);
     hash.update(bytes);
     at += entry.bytes;
-    if (number < from.block) continue;
-    const text = await decompress(file.name, bytes, entry);
+    if (number >= from) yield { number, bytes: await decompress(file.name, bytes, entry) };
+  }
+  if (hash.digest('hex') !== file.sha256) throw corrupted(file.name, 'does not match its checksum');
+}
+
+/** The lines of a range's file from a position on, a page for each block. Throws as `readBlocks`. */
+export async function* readLines(
+  store: ObjectStore,
+  file: ArchiveFile,
+  from: LinePosition = { block: 0, byte: 0 },
+): AsyncGenerator<LinePage> {
+  let rest: Uint8Array = new Uint8Array(0);
+  for await (const { number, bytes: text } of readBlocks(store, file, from.block)) {
     const joined = rest.byteLength === 0 ? text.subarray(number === from.block ? from.byte : 0) : join(rest, text);
     const { lines, used } = split(joined);
     rest = joined.subarray(used);
@@ -50,7 +60,6 @@ export async function* readLines(
     yield { lines, next: isEnd ? { block: number + 1, byte: 0 } : { block: number, byte } };
   }
   if (rest.byteLength > 0) throw corrupted(file.name, 'ends in the middle of a line');
-  if (hash.digest('hex') !== file.sha256) throw corrupted(file.name, 'does not match its checksum');
 }
 
 function checkBlock(name: string, bytes: Uint8Array, { bytes: length, size, crc }: BlockEntry): void {

@@ -2,16 +2,19 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { checkTableName } from '../../protocol/names.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { documentsPath, isImagePath } from '../image/image-path.ts';
 import { isObjectName, type ObjectStore, readWhole } from '../stores/object-store.ts';
 
 /** Version of the archive: of manifests and payloads together. Older ones are read, newer ones refused by name. */
-export const archiveFormat = 1;
+export const archiveFormat = 2;
 /** Bytes of a manifest; that of a table has about 60 for every 4 MiB of it. */
 const manifestBytesMax = 64 * 1_024 * 1_024;
 /** Uncompressed bytes of a block. */
 export const blockBytesMax = 8 * 1_024 * 1_024;
 
 const count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+/** Far above what a catalog gives, and far below what it can give. */
+const incarnationMax = 2 ** 46;
 const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 const strict = { additionalProperties: false };
 
@@ -29,6 +32,8 @@ const blockSchema = Type.Object(
 
 const fileSchema = Type.Object({ name: Type.String(), bytes: count, sha256, blocks: Type.Array(blockSchema) }, strict);
 
+const imageFileSchema = Type.Object({ path: Type.String(), file: fileSchema }, strict);
+
 const rangeSchema = Type.Object(
   {
     start_key: Type.String(),
@@ -44,6 +49,8 @@ const rangeSchema = Type.Object(
     base_head: Type.Union([count, Type.Null()]),
     /** In the order in which they are applied. */
     files: Type.Array(fileSchema, { maxItems: 64 }),
+    /** The files that the range had, to which the lines are applied; of the format `native`. */
+    image: Type.Optional(Type.Array(imageFileSchema, { minItems: 1, maxItems: 100_000 })),
   },
   strict,
 );
@@ -58,7 +65,17 @@ const tableManifestSchema = Type.Object(
     settings: Type.String(),
     last_part_id: Type.Integer({ minimum: 0, maximum: 2 ** 20 }),
     indexes: Type.Array(
-      Type.Object({ name: Type.String(), part_id: count, config: Type.String(), state: Type.String() }, strict),
+      Type.Object(
+        {
+          name: Type.String(),
+          part_id: count,
+          /** By which an image has its files; not in archives of the format version 1. */
+          incarnation: Type.Optional(Type.Integer({ minimum: 1, maximum: incarnationMax })),
+          config: Type.String(),
+          state: Type.String(),
+        },
+        strict,
+      ),
     ),
     enrichments: Type.Array(
       Type.Object(
@@ -86,7 +103,7 @@ const clusterManifestSchema = Type.Object(
     generation: Type.String(),
     timestamp: Type.String(),
     service_version: Type.String(),
-    format: Type.Literal('portable'),
+    format: Type.Union([Type.Literal('portable'), Type.Literal('native')]),
     base_backup_id: Type.Union([Type.String(), Type.Null()]),
     expected_table_count: count,
     completed_table_count: count,
@@ -98,6 +115,9 @@ const clusterManifestSchema = Type.Object(
 export type TableManifest = Static<typeof tableManifestSchema>;
 export type RangeManifest = TableManifest['ranges'][number];
 export type ArchiveFile = Static<typeof fileSchema>;
+/** A file of a range, and where it lay in the range's directory. */
+export type ImageFile = Static<typeof imageFileSchema>;
+export type BackupFormat = ClusterManifest['format'];
 export type BlockEntry = Static<typeof blockSchema>;
 export type ClusterManifest = Static<typeof clusterManifestSchema>;
 
@@ -122,6 +142,17 @@ export function backupIdOf(name: string): string | undefined {
 
 export function tableManifestName(backupId: string, generation: string, table: number): string {
   return `${backupId}/${generation}/table-${table}.json`;
+}
+
+/** Of a range's file as it was, by its number. */
+export function imageFileName(
+  backupId: string,
+  generation: string,
+  table: number,
+  range: number,
+  file: number,
+): string {
+  return `${backupId}/${generation}/table-${table}-range-${range}-image-${file}.zst`;
 }
 
 export function rangeFileName(
@@ -222,18 +253,33 @@ function decodeManifest<Schema extends TSchema>(schema: Schema, name: string, by
 
 function checkRanges({ ranges, indexes, enrichments, last_part_id: lastPartId }: TableManifest, name: string): void {
   let expected: string | null = '';
-  for (const { start_key: start, end_key: end, files, head, first_sequence: first } of ranges) {
+  for (const { start_key: start, end_key: end, files, image, head, first_sequence: first } of ranges) {
     if (start !== expected) throw corrupted(name, 'has ranges with gaps');
     expected = end;
-    for (const { name: file, bytes, blocks } of files) {
-      const sum = blocks.reduce((total, block) => total + block.bytes, 0);
-      if (!isObjectName(file) || sum !== bytes) throw corrupted(name, 'names a file wrongly');
-    }
+    for (const file of files) checkFile(file, name);
+    if (image) checkImage(image, name);
     if (head < first - 1) throw corrupted(name, 'has a range that ends before it begins');
   }
   if (expected !== null) throw corrupted(name, 'has ranges with gaps');
   const parts = [...indexes, ...enrichments].map(({ part_id: partId }) => partId);
   if (parts.some((each) => each > lastPartId)) throw corrupted(name, 'has parts that no table has given');
+  const incarnations = indexes.flatMap(({ incarnation }) => incarnation ?? []);
+  if (new Set(incarnations).size < incarnations.length) throw corrupted(name, 'has one index twice');
+}
+
+function checkFile({ name: file, bytes, blocks }: ArchiveFile, name: string): void {
+  const sum = blocks.reduce((total, block) => total + block.bytes, 0);
+  if (!isObjectName(file) || sum !== bytes) throw corrupted(name, 'names a file wrongly');
+}
+
+function checkImage(image: readonly ImageFile[], name: string): void {
+  for (const { path, file } of image) {
+    if (!isImagePath(path)) throw corrupted(name, 'has a file of a path that no range has');
+    checkFile(file, name);
+  }
+  const paths = new Set(image.map(({ path }) => path));
+  if (paths.size < image.length) throw corrupted(name, 'has two files of one path');
+  if (!paths.has(documentsPath)) throw corrupted(name, 'has a range without documents');
 }
 
 /** `what` goes on from the name of the object. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { FrameBuilder, rowKind } from '../../lib/document-frame.ts';
 import { failpoint } from '../../lib/failpoint.ts';
+import { removedTargetsBytes } from '../../lib/parts/edge-notes.ts';
 import { partDeleteBody, partIdOfBody } from '../../lib/parts/part-body.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { Table } from '../../tables/table.ts';
@@ -81,7 +82,9 @@ export class RangeLoad {
       return;
     }
     if (line.kind === 'document') this.#put(line.document);
-    else this.#frame.setOrdinal(this.#frame.append(rowKind.delete, noBytes, noBytes), line.ordinal);
+    else if (line.kind === 'removed') {
+      this.#frame.append(rowKind.state, line.note, removedTargetsBytes(line.removed));
+    } else this.#frame.setOrdinal(this.#frame.append(rowKind.delete, noBytes, noBytes), line.ordinal);
     if (this.#frame.rowCount >= frameRows || this.#frame.byteLength >= frameBytes) await this.#flush();
   }
 

@@ -4,6 +4,7 @@ import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { JobChange } from '../../storage/catalog/catalog-records.ts';
+import type { DataDirectory } from '../../storage/directory/data-directory.ts';
 import type { NewTable } from '../../storage/storage-calls.ts';
 import { readArtifactRecords } from '../../tables/artifacts/artifact-record.ts';
 import { readIndexRecords } from '../../tables/indexes/index-record.ts';
@@ -12,10 +13,12 @@ import type { TableService } from '../../tables/table-service.ts';
 import type { TableSettings } from '../../tables/table-view.ts';
 import type { TableManifest } from '../archive/manifest.ts';
 import { type ChainedTable, partIdsOf } from '../backup-chain.ts';
+import { placeImage } from '../image/place-image.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
 import { endOfLoad, RangeLoad } from './load-range.ts';
 
 export interface RestoreDeps {
+  readonly directory: DataDirectory;
   readonly tables: TableService;
   readonly log: RangeLog;
   readonly clock: Clock;
@@ -35,11 +38,17 @@ export async function buildStaged(
   backedUp: ChainedTable,
   signal: AbortSignal,
 ): Promise<Table> {
-  const { manifest, files, parts } = backedUp;
-  const table = (await deps.tables.findStaged(staged)) ?? (await stage(deps, staged, manifest));
+  const { manifest, files, images, parts } = backedUp;
+  const table = (await deps.tables.findStaged(staged)) ?? (await stage(deps, staged, backedUp));
   failpoint('restore.after-stage');
   const wanted = new Set(partIdsOf(manifest));
-  for (const [at, { rangeId }] of table.ranges.entries()) {
+  for (const [at, { rangeId, firstSequence: first }] of table.ranges.entries()) {
+    await placeImage(
+      deps,
+      { table, rangeId, manifest, aboveSequence: first - 1 },
+      { store, files: images[at] },
+      signal,
+    );
     const source = { store, files: files[at] ?? [], known: parts, wanted };
     await new RangeLoad(deps, table, rangeId, source, signal).run();
     failpoint('restore.after-range');
@@ -68,16 +77,18 @@ export async function publishStaged(
   return isPublished;
 }
 
-async function stage({ tables, clock }: RestoreDeps, staged: string, manifest: TableManifest): Promise<Table> {
-  return tables.stage(await newTable(staged, manifest, clock.nowMs()));
+async function stage({ tables, clock }: RestoreDeps, staged: string, backedUp: ChainedTable): Promise<Table> {
+  return tables.stage(await newTable(staged, backedUp, clock.nowMs()));
 }
 
-async function newTable(name: string, manifest: TableManifest, nowMs: number): Promise<NewTable> {
+async function newTable(name: string, { manifest, images }: ChainedTable, nowMs: number): Promise<NewTable> {
   const heads = manifest.ranges.map(({ head }) => head);
   // A clock of another machine may have been ahead, but not by years.
   const newestMs = nowMs + 366 * 24 * 3_600_000;
   if (Math.max(...heads) > newestMs * 1_000) throw corrupted(manifest, 'has versions of a far future');
   await check(manifest);
+  // Their files have it in them.
+  const keepsIncarnations = images.some((image) => image !== undefined);
   const { ttlRewrite, ...settings } = JSON.parse(manifest.settings) as TableSettings;
   const record = ttlRewrite === undefined ? settings : { ...settings, ttlRewrite: crypto.randomUUID() };
   return {
@@ -85,8 +96,9 @@ async function newTable(name: string, manifest: TableManifest, nowMs: number): P
     createdMs: nowMs,
     record: JSON.stringify(record),
     ranges: manifest.ranges.map(({ start_key: startKey, end_key: endKey }) => ({ startKey, endKey })),
-    indexes: manifest.indexes.map(({ name: index, part_id: partId, config, state }) => ({
+    indexes: manifest.indexes.map(({ name: index, part_id: partId, incarnation, config, state }) => ({
       name: index,
+      ...(keepsIncarnations && { incarnation }),
       partId,
       config,
       state,

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, link, mkdir, open, readdir, realpath, rm } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, readdir, realpath, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import { assert } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -74,7 +74,10 @@ export class FolderStore implements ObjectStore {
 
   async remove(name: string): Promise<void> {
     const path = await this.#contained(name);
-    if (path !== undefined) await failing(() => rm(path, { force: true }));
+    if (path === undefined) return;
+    await failing(() => rm(path, { force: true }));
+    // The folder of an attempt goes with its last file; those of others are not empty.
+    if (name.includes('/')) await rmdir(dirname(path)).catch(() => undefined);
   }
 
   /** The path of an object to be written, its folders made; durable, because a file in a folder that is lost is lost. */

@@ -27,6 +27,7 @@ export const backup: Verb = {
     { flag: '--key', value: 'KEY', help: 'Its credential; else the variable SUNDEW_KEY.' },
     { flag: '--connection', value: 'NAME', help: 'The connection that allows the location; `list` needs it.' },
     { flag: '--tables', value: 'LIST', help: 'create, restore: tables with commas between them; all unless given.' },
+    { flag: '--format', value: 'FORMAT', help: 'create: portable (lines of JSON) or native (the files of ranges).' },
     { flag: '--base', value: 'BACKUP_ID', help: 'create: copy only what has changed since this backup.' },
     {
       flag: '--mode',
@@ -58,7 +59,8 @@ const actions: Readonly<Record<string, Action>> = { create, list, restore, verif
 async function create(context: VerbContext, location: string, backupId: string): Promise<number> {
   await using database = await openCalls(context);
   context.explain(`backing up to ${location}\n`);
-  const asked = { ...place(context, location), backup_id: backupId, ...tablesOf(context), ...baseOf(context) };
+  const what = { ...tablesOf(context), ...baseOf(context), ...formatOf(context) };
+  const asked = { ...place(context, location), backup_id: backupId, ...what };
   const made = (await database.call('POST', '/db/v1/backup', asked)) as unknown as BackupResponse;
   if (context.args.flags.has('--json')) context.print(`${JSON.stringify(made, null, 2)}\n`);
   else {
@@ -152,4 +154,9 @@ function tablesOf({ args }: VerbContext): { table_names?: string[] } {
 function baseOf({ args }: VerbContext): { base_backup_id?: string } {
   const base = args.flags.get('--base');
   return base === undefined ? {} : { base_backup_id: base };
+}
+
+function formatOf({ args }: VerbContext): { format?: string } {
+  const format = args.flags.get('--format');
+  return format === undefined ? {} : { format };
 }

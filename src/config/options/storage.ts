@@ -1,4 +1,4 @@
-import { dayMs, hourMs, MiB, secondMs } from '../../lib/units.ts';
+import { dayMs, hourMs, MiB, minuteMs, secondMs } from '../../lib/units.ts';
 import { limits } from '../limits.ts';
 import { option } from '../option.ts';
 import { duration, integer, size, text } from '../value-kind.ts';
@@ -55,6 +55,12 @@ export const storageOptions = {
     kind: duration(0, 365 * dayMs),
     default: limits.scrubIntervalMs,
     help: 'Time between two passes that read every stored document and check it against its checksum; 0s for none.',
+  }),
+  jobsKeptMs: option({
+    key: 'jobs.retention',
+    kind: duration(minuteMs, 365 * dayMs),
+    default: limits.jobsKeptMs,
+    help: 'How long a job that has ended, such as a restore, is kept and can be asked for.',
   }),
   ttlSweepIntervalMs: option({
     key: 'ttl.sweep_interval',

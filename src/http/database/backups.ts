@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import type { BackupFormat } from '../../backup/archive/manifest.ts';
 import type { BackupOutcome, BackupService, ListedBackup } from '../../backup/backup-service.ts';
 import { limits } from '../../config/limits.ts';
 import {
@@ -32,9 +33,9 @@ export function backupRoutes(backups: BackupService): Route[] {
       body: { kind: 'json', schema: backupRequest, bytesMax },
       responses: { 200: { description: 'What became of each table', schema: backupResponse } },
       async handler({ body, caller }) {
-        checkFormat(body.format);
         const { backup_id: backupId, location, connection, table_names: tableNames, base_backup_id } = body;
-        const request = { backupId, location, connection, tableNames, baseBackupId: base_backup_id };
+        const format = readFormat(body.format);
+        const request = { backupId, location, connection, format, tableNames, baseBackupId: base_backup_id };
         return shownOutcome(await backups.create(request, caller));
       },
     }),
@@ -49,9 +50,9 @@ export function backupRoutes(backups: BackupService): Route[] {
       body: { kind: 'json', schema: tableBackupRequest, bytesMax },
       responses: { 201: { description: 'The backup is there', schema: Type.Object({ backup: Type.String() }) } },
       async handler({ params, body, caller }) {
-        checkFormat(body.format);
         const { backup_id: backupId, location, connection, base_backup_id: baseBackupId } = body;
-        const request = { backupId, location, connection, tableNames: [params.table], baseBackupId };
+        const format = readFormat(body.format);
+        const request = { backupId, location, connection, format, tableNames: [params.table], baseBackupId };
         const outcome = await backups.create(request, caller);
         if (outcome.status === 'completed') return { backup: 'successful' };
         const [{ code, error = 'the backup failed', retryable = false } = {}] = outcome.tables;
@@ -88,11 +89,8 @@ export function backupRoutes(backups: BackupService): Route[] {
   ];
 }
 
-function checkFormat(format = 'portable'): void {
-  if (format === 'portable') return;
-  if (format === 'native') {
-    throw new ServiceError('not_implemented', 'the format "native" is not built yet; take "portable"');
-  }
+function readFormat(format = 'portable'): BackupFormat {
+  if (format === 'portable' || format === 'native') return format;
   throw new ServiceError('invalid_request', '"format" is "portable" or "native"');
 }
 

@@ -69,6 +69,8 @@ export class IndexApplier implements Service {
   readonly #standing: ApplierStanding;
   #backfilledRows = 0;
   #skippedCount = 0;
+  /** Somebody waits for a checkpoint. */
+  #isCheckpointWanted = false;
   /** What the index holds is not wanted any more. */
   #isDiscarded = false;
 
@@ -206,6 +208,14 @@ export class IndexApplier implements Service {
     return this.#waiters.when(() => this.#standing.state === 'live', signal);
   }
 
+  /** Makes what is shown now durable; resolves when it is, or when the index is closed or has failed. */
+  async checkpoint(signal: AbortSignal): Promise<void> {
+    const { published } = this.progress;
+    this.#isCheckpointWanted = true;
+    this.#sleeper.wake();
+    await this.#waiters.when(() => this.index === undefined || this.checkpointedSequence >= published, signal);
+  }
+
   /** As `whenLive`, for `hasReplayed`. */
   whenReplayed(signal: AbortSignal): Promise<boolean> {
     return this.#waiters.when(() => this.hasReplayed, signal);
@@ -284,9 +294,17 @@ export class IndexApplier implements Service {
       const isIdle = this.#standing.state === 'live' && this.#queue.isEmpty;
       await this.#applied.publishWhenDue(isIdle, this.#writer.isWanted);
       this.#waiters.changed();
-      await this.#applied.checkpointWhenDue();
+      await this.#checkpointWhenDue();
       if (this.#standing.state === 'live' && this.#queue.isEmpty) await this.#rest();
     }
+  }
+
+  async #checkpointWhenDue(): Promise<void> {
+    if (!this.#isCheckpointWanted) return this.#applied.checkpointWhenDue();
+    this.#isCheckpointWanted = false;
+    await this.#applied.publish();
+    await this.#applied.checkpoint();
+    this.#waiters.changed();
   }
 
   /** The feed is read to its end: what was found becomes visible, and rows are taken as they are offered. */
@@ -317,7 +335,7 @@ export class IndexApplier implements Service {
 
   /** Waits for rows, a waiter, or the next deadline; gives the writer back when nothing came for long. */
   async #rest(): Promise<void> {
-    if (this.#stop.signal.aborted || this.#damage.isSuspect) return;
+    if (this.#stop.signal.aborted || this.#damage.isSuspect || this.#isCheckpointWanted) return;
     if (this.progress.isAwaited(this.#applied.applied)) return;
     const dueMs = this.#applied.restMs;
     if (!this.#writer.isWanted) {

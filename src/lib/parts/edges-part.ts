@@ -1,6 +1,6 @@
 import { assert } from '../assert.ts';
 import { compareKeys } from '../key-order.ts';
-import { partBody, partForm, payloadViewOf } from './part-body.ts';
+import { partBody, partForm, partIdOfBody, payloadViewOf, sourceHashOf } from './part-body.ts';
 import { PayloadReader } from './payload-reader.ts';
 
 /** Edges of one document in one index, and bytes of a type. */
@@ -101,4 +101,10 @@ export function readEdges(body: Uint8Array): Edge[] {
   });
   reader.end();
   return edges;
+}
+
+/** A list whose edges all say since when they are there: those of its own part since `sequence`. */
+export function sinceOf(body: Uint8Array, sequence: number): Uint8Array<ArrayBuffer> {
+  const edges = readEdges(body).map((edge) => (edge.since === 0 ? { ...edge, since: sequence } : edge));
+  return edgesBody(partIdOfBody(body), edges, sourceHashOf(body));
 }

@@ -9,7 +9,10 @@ const connection = Type.Optional(
 );
 const backupId = Type.String({ description: '1 to 128 letters, digits, `.`, `_` or `-`; never used twice.' });
 const format = Type.Optional(
-  Type.String({ description: '`portable` (default): compressed lines of JSON that other tools read.' }),
+  Type.String({
+    description:
+      '`portable` (default): compressed lines of JSON that other tools read. `native`: the files of the ranges and their indexes, the fastest way back.',
+  }),
 );
 const baseBackupId = Type.Optional(
   Type.String({ description: 'A backup at this location: only what has changed since is copied.' }),

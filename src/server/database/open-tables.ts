@@ -1,11 +1,11 @@
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import type { LimitOptions } from '../../config/limits.ts';
 import { JointDisk } from '../../engine/joint-disk.ts';
 import { NativeIndex } from '../../engine/native-index.ts';
 import { Enrichment } from '../../enrichment/enrichment.ts';
 import type { IndexDefinition } from '../../index-kinds/all-kinds.ts';
 import { ClosedRanges } from '../../indexing/closed-ranges.ts';
+import { indexDirectory } from '../../indexing/index-directory.ts';
 import { IndexedRange, type RangeIndexOpener } from '../../indexing/indexed-range.ts';
 import { openRangesFor, RangePool } from '../../indexing/range-pool.ts';
 import { WriterBudget } from '../../indexing/writer-budget.ts';
@@ -103,9 +103,3 @@ function applierBounds(limits: LimitOptions) {
 
 const openIndex: RangeIndexOpener = (directory, definition) => (wipe) =>
   NativeIndex.open(indexDirectory(directory, definition), definition, wipe);
-
-/** The number alone tells directories apart; the name, cut to what any file system takes, is for people. */
-function indexDirectory(indexesDirectory: string, definition: { name: string; incarnation: number }): string {
-  const readable = definition.name.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
-  return join(indexesDirectory, `${readable}@${definition.incarnation}`);
-}

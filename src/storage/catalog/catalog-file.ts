@@ -241,7 +241,8 @@ export class CatalogFile {
   }
 
   #addIndex(tableId: number, index: NewIndex): void {
-    const incarnation = this.#next('incarnation');
+    const { incarnation = this.#next('incarnation') } = index;
+    this.#raise('incarnation', incarnation);
     const kept =
       index.shape === undefined
         ? null

@@ -1,7 +1,7 @@
 import type { DocumentFrame } from '../../lib/document-frame.ts';
 import { rowKeepsDeclared } from '../../lib/document-frame.ts';
 import { compareEdges, type Edge, edgeCountOf, edgesBody, edgesMax, readEdges } from '../../lib/parts/edges-part.ts';
-import { formOfBody, partForm, partIdOfBody, sourceHashOf } from '../../lib/parts/part-body.ts';
+import { formOfBody, partForm, partIdOfBody } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
 import type { EdgeUpkeep, GraphRules } from '../write-request.ts';
@@ -16,12 +16,6 @@ export function isEdgeList(body: Uint8Array): boolean {
 /** Whether a list may be stored as it came, for a document that has none yet. */
 export function isWholeList(body: Uint8Array): boolean {
   return edgeCountOf(body) > 0;
-}
-
-/** A list whose edges all say since when they are there: those of its own part since `sequence`. */
-export function sinceOf(body: Uint8Array, sequence: number): Uint8Array<ArrayBuffer> {
-  const edges = readEdges(body).map((edge) => (edge.since === 0 ? { ...edge, since: sequence } : edge));
-  return edgesBody(partIdOfBody(body), edges, sourceHashOf(body));
 }
 
 /** Makes the lists of edges that documents have after a write. */

@@ -1,9 +1,10 @@
 import { FrameBuilder, readFrame, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
+import { sinceOf } from '../../lib/parts/edges-part.ts';
 import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
 import type { RangeWrite, WriteCounts } from '../write-request.ts';
-import { EdgeLists, isEdgeList, sinceOf } from './edge-lists.ts';
+import { EdgeLists, isEdgeList } from './edge-lists.ts';
 import { documentOfRow, removeWithImage, storeList, storePartWithImage } from './row-writes.ts';
 
 const noKey = new Uint8Array(0);

@@ -28,7 +28,7 @@ export class PartStore {
   readonly #keyOf: Statement;
   readonly #heads: Statement;
   readonly #idsBetween: Statement;
-  readonly #sequence: Statement;
+  readonly #sequences: Statement;
 
   constructor(database: Database, source: ReadSource) {
     this.#source = source;
@@ -38,10 +38,17 @@ export class PartStore {
     this.#after = database.prepare('SELECT id, crc, body FROM parts WHERE id > ? ORDER BY id LIMIT ?');
     this.#keyOf = database.prepare('SELECT key FROM documents WHERE ordinal = ?');
     this.#idsBetween = database.prepare('SELECT id FROM parts WHERE id > ? AND id < ? ORDER BY id LIMIT ?');
-    this.#sequence = database.prepare('SELECT sequence FROM parts WHERE id = ?');
+    this.#sequences = database.prepare('SELECT id, sequence FROM parts WHERE id IN (SELECT value FROM json_each(?))');
     this.#heads = database.prepare(
       'SELECT id, substr(body, 1, 24) AS head FROM parts WHERE id IN (SELECT value FROM json_each(?))',
     );
+  }
+
+  /** By which change these documents have got this part: ordinal -> sequence. */
+  sequences(ordinals: readonly number[], partId: number): Map<number, number> {
+    const ids = JSON.stringify(ordinals.map((ordinal) => partRowId(partId, ordinal)));
+    const rows = reading(this.#source, () => this.#sequences.all(ids)) as { id: number; sequence: number }[];
+    return new Map(rows.map(({ id, sequence }) => [placeOfPart(id).ordinal, sequence]));
   }
 
   /**
@@ -73,14 +80,6 @@ export class PartStore {
     return new Map(rows.map(({ id, head }) => [placeOfPart(id).ordinal, sourceHashOf(head)]));
   }
 
-  /** The sequence by which a part was written; undefined where there is none. */
-  sequenceOf(ordinal: number, partId: number): number | undefined {
-    const row = reading(this.#source, () => this.#sequence.get(partRowId(partId, ordinal))) as {
-      sequence: number;
-    } | null;
-    return row?.sequence;
-  }
-
   /** Checks the parts after a row id (-1 for all), a page of them; undefined when there are none. */
   scrubPage(afterId: number): ScrubPage | undefined {
     const rows = reading(this.#source, () => this.#after.all(afterId, scrubRows)) as Row[];
@@ -100,8 +99,8 @@ export class PartStore {
   }
 
   close(): void {
-    for (const statement of [this.#sequence, this.#idsBetween, this.#byIds, this.#after, this.#keyOf, this.#heads])
-      statement.finalize();
+    const statements = [this.#idsBetween, this.#byIds, this.#after, this.#keyOf, this.#heads, this.#sequences];
+    for (const statement of statements) statement.finalize();
   }
 
   #key(ordinal: number): string {

@@ -1,14 +1,17 @@
 import type { Database } from 'bun:sqlite';
 import { must } from '../../lib/assert.ts';
+import { readRemovedTargets, removedTargetsPrefix } from '../../lib/parts/edge-notes.ts';
 import type { CatalogQueries } from '../catalog/catalog-queries.ts';
 import { openReader } from '../connection.ts';
 import { ChangeFeed } from '../reader/change-feed.ts';
-import type { CutPageRequest, CutReport } from '../storage-calls.ts';
+import { NoteStore } from '../reader/note-store.ts';
+import type { CutPageRequest, CutRange, CutRemovedTargets, CutReport } from '../storage-calls.ts';
 import type { FeedPage, RangeId } from '../write-request.ts';
 import type { RedoRunner } from './redo-runner.ts';
 import type { WritableRanges } from './writable-ranges.ts';
 
-interface CutRange {
+/** A range that a cut has open. */
+interface HeldRange {
   database: Database;
   feed: ChangeFeed;
 }
@@ -21,7 +24,7 @@ export class RangeCuts {
   readonly #ranges: WritableRanges;
   readonly #catalog: CatalogQueries;
   readonly #redo: RedoRunner;
-  readonly #open = new Map<number, Map<RangeId, CutRange>>();
+  readonly #open = new Map<number, Map<RangeId, HeldRange>>();
   #lastId = 0;
 
   constructor(ranges: WritableRanges, catalog: CatalogQueries, redo: RedoRunner) {
@@ -34,7 +37,7 @@ export class RangeCuts {
   open(rangeIds: readonly RangeId[]): CutReport {
     for (const rangeId of rangeIds) this.#redo.catchUp(rangeId);
     this.#lastId += 1;
-    const cut = new Map<RangeId, CutRange>();
+    const cut = new Map<RangeId, HeldRange>();
     this.#open.set(this.#lastId, cut);
     try {
       const ranges = rangeIds.map((rangeId) => {
@@ -61,6 +64,18 @@ export class RangeCuts {
   page({ cutId, rangeId, afterSequence, parts }: CutPageRequest): FeedPage | undefined {
     const range = must(this.#open.get(cutId)?.get(rangeId), 'a page of a cut that is not open');
     return range.feed.read(afterSequence, { documents: true, parts });
+  }
+
+  /** Notes on deleted documents to which edges may lead, as they are at the cut. */
+  removedTargets({ cutId, rangeId }: CutRange): CutRemovedTargets[] {
+    const { database } = must(this.#open.get(cutId)?.get(rangeId), 'a range of a cut that is not open');
+    const notes = new NoteStore(database, { name: `range ${rangeId}`, rangeId });
+    try {
+      const found = notes.within(removedTargetsPrefix, Number.MAX_SAFE_INTEGER);
+      return found.map(({ key, value }) => ({ note: key, targets: readRemovedTargets(value) }));
+    } finally {
+      notes.close();
+    }
   }
 
   close(cutId: number): void {

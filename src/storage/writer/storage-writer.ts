@@ -173,9 +173,13 @@ export class StorageWriter {
       if (space.isSpent) throw insufficientStorage();
       return catalog.createTable(table, (rangeId, firstSequence) => ranges.create(rangeId, 1, firstSequence));
     },
+    adoptRange: ({ rangeId, folder }) => {
+      this.#live().ranges.adopt(rangeId, folder);
+    },
     dropTable: (request) => ({ removed: this.#dropTable(this.#live(), request) }),
     publishTable: (publication) => this.#publishTable(this.#live(), publication),
     cut: ({ rangeIds }) => this.#live().cuts.open(rangeIds),
+    cutRemovedTargets: (request) => this.#live().cuts.removedTargets(request),
     cutPage: (request) => this.#live().cuts.page(request),
     endCut: ({ cutId }) => {
       this.#live().cuts.close(cutId);

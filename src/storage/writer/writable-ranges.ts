@@ -1,4 +1,5 @@
-import { mkdirSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { CatalogQueries } from '../catalog/catalog-queries.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
@@ -59,6 +60,25 @@ export class WritableRanges {
     mkdirSync(directory, { recursive: true });
     writeNewRangeFile(this.#directory.documentsFile(rangeId, generation), rangeId, generation, firstSequence);
     for (const path of [directory, this.#directory.rangeDirectory(rangeId), this.#directory.ranges]) syncPath(path);
+  }
+
+  /**
+   * Takes over `documents.db` and `indexes` of a folder in place of the range's own. The documents come last: a range with its
+   * old ones is adopted again.
+   */
+  adopt(rangeId: RangeId, folder: string): void {
+    const record = this.#catalog.range(rangeId);
+    if (!record) throw new ServiceError('table_not_found', 'the table does not exist any more');
+    this.close(rangeId);
+    const directory = this.#directory.generationDirectory(rangeId, record.generation);
+    const indexes = this.#directory.indexesDirectory(rangeId, record.generation);
+    const documents = this.#directory.documentsFile(rangeId, record.generation);
+    for (const path of [indexes, `${documents}-wal`, `${documents}-shm`])
+      rmSync(path, { recursive: true, force: true });
+    renameSync(join(folder, 'indexes'), indexes);
+    syncPath(directory);
+    renameSync(join(folder, 'documents.db'), documents);
+    syncPath(directory);
   }
 
   get(rangeId: RangeId): WritableRange {

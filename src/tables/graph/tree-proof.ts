@@ -145,7 +145,7 @@ class TreeProof {
     const { ordinal } = document;
     const body = stored.parts.read([ordinal], [partId]).found.get(ordinal)?.get(partId);
     if (!body) return undefined;
-    const sequence = stored.parts.sequenceOf(ordinal, partId) ?? 0;
+    const sequence = stored.parts.sequences([ordinal], partId).get(ordinal) ?? 0;
     const parent = readEdges(body).find((edge) => {
       const isOf = edge.type === type && edge.createdMs > timeMs - ttlMs;
       return isOf && isLive(edge.target, edge.since || sequence, at);

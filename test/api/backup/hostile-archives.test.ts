@@ -75,7 +75,7 @@ const two = '{"id":2,"key":"a","version":1,"document":{"n":1}}';
 describe('a restore of an archive that somebody has forged', () => {
   const bomb = Bun.zstdCompressSync(Buffer.alloc(64 * 1_024 * 1_024, 'a'));
   const cases: [string, (place: BackupPlace) => Parameters<typeof forge>[1]][] = [
-    ['a newer format', () => ofTable({ format_version: 2 })],
+    ['a newer format', () => ofTable({ format_version: 3 })],
     ['a table manifest above the location', () => ofEntry({ manifest: '../x' })],
     ['an absolute name', () => ofFile({ name: '/etc/hostname' })],
     ['a payload above the location', () => ofFile({ name: 'b/../../x' })],

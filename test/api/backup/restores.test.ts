@@ -223,6 +223,13 @@ describe('a restore', () => {
     }
   });
 
+  test('is kept after its end for as long as is configured', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server({ file: 'jobs: {retention: 2h}\n' });
+    const job = await restore(server, { backup_id: 'none', location: place.location });
+    expect(Number(job.expires_at_ms) - Number(job.updated_at_ms)).toBe(2 * 3_600_000);
+  });
+
   test('that has ended notes a cancellation only where it has succeeded', async () => {
     using place = new BackupPlace();
     await using server = await place.server();

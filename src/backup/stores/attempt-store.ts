@@ -1,0 +1,46 @@
+import type { Creation, ObjectStore, ObjectWriter } from './object-store.ts';
+
+/** A location that remembers what one attempt at a backup has put there, so that it can be taken away again. */
+export class AttemptStore implements ObjectStore {
+  readonly #store: ObjectStore;
+  readonly #folder: string;
+  readonly #names = new Set<string>();
+
+  /** `folder`: that of the attempt alone; what lies elsewhere may be another attempt's, and stays. */
+  constructor(store: ObjectStore, folder: string) {
+    this.#store = store;
+    this.#folder = folder;
+  }
+
+  open(name: string): Promise<ObjectWriter> {
+    this.#note(name);
+    return this.#store.open(name);
+  }
+
+  create(name: string, bytes: Uint8Array): Promise<Creation> {
+    this.#note(name);
+    return this.#store.create(name, bytes);
+  }
+
+  read(name: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    return this.#store.read(name, from, to);
+  }
+
+  list(query: { prefix: string; after: string; limit: number }): Promise<{ names: string[]; more: boolean }> {
+    return this.#store.list(query);
+  }
+
+  remove(name: string): Promise<void> {
+    this.#names.delete(name);
+    return this.#store.remove(name);
+  }
+
+  /** Removes what was put there, as far as the location can be reached. */
+  async discard(): Promise<void> {
+    for (const name of [...this.#names]) await this.remove(name).catch(() => undefined);
+  }
+
+  #note(name: string): void {
+    if (name.startsWith(this.#folder)) this.#names.add(name);
+  }
+}

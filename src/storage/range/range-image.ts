@@ -1,0 +1,138 @@
+import { Database } from 'bun:sqlite';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { openWriter } from '../connection.ts';
+import { DataDirectoryError } from '../directory/data-directory-error.ts';
+import type { RangeId } from '../write-request.ts';
+import { rangeMigrations } from './range-migrations.ts';
+
+/** The range that takes over what a copied file holds. */
+interface ImageOwner {
+  rangeId: RangeId;
+  generation: number;
+  /** Later changes are above it. */
+  aboveSequence: number;
+}
+
+/** The note of a range that began as a copy: since which sequence its changes are its own. */
+export const imageNote = 'image';
+
+/** Made with the first TTL of a table, beside what migrations make. */
+const ttlIndex = 'documents_by_lifetime';
+
+/**
+ * Makes the copied file of another range the file of this one: documents, parts and changes keep their sequences, so that
+ * copied indexes go on with it; one change is repeated above `aboveSequence`. Answers of requests go, and so does the mark
+ * of transactions that another catalog has counted. Not durable before it is synced. Throws `backup_corrupted`.
+ */
+export function adoptImage(path: string, owner: ImageOwner): void {
+  let database: Database | undefined;
+  try {
+    database = openImage(path);
+    database.transaction(() => takeOver(database as Database, owner)).immediate();
+    database.run('PRAGMA wal_checkpoint(TRUNCATE)');
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    throw isNewer(error) ? newer(error) : corrupted(error);
+  } finally {
+    database?.close();
+  }
+}
+
+/** Nothing of the file runs: a schema with anything but the tables of a range is refused before a row is touched. */
+function openImage(path: string): Database {
+  const database = openWriter(path, rangeMigrations);
+  try {
+    database.run('PRAGMA trusted_schema = OFF');
+    // It is synced whole before it is put in its place.
+    database.run('PRAGMA synchronous = OFF');
+    const expected = new Set(schemaOfRanges());
+    const isKnown = ({ name, sql }: SchemaRow) => name === ttlIndex || expected.has(`${name} ${sql}`);
+    const found = schemaOf(database);
+    const hasAll = found.filter(({ name }) => name !== ttlIndex).length === expected.size;
+    if (!hasAll || !found.every(isKnown)) throw corrupted();
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+interface SchemaRow {
+  name: string;
+  sql: string | null;
+}
+
+function schemaOf(database: Database): SchemaRow[] {
+  return database.query('SELECT name, sql FROM sqlite_schema').all() as SchemaRow[];
+}
+
+function schemaOfRanges(): string[] {
+  const database = new Database(':memory:', { strict: true });
+  try {
+    for (const migration of rangeMigrations) migration(database);
+    return schemaOf(database).map(({ name, sql }) => `${name} ${sql}`);
+  } finally {
+    database.close();
+  }
+}
+
+interface LastChange {
+  sequence: number;
+  ordinal: number;
+  documents: number;
+  bytes: number;
+  nextOrdinal: number;
+  entryIndex: number;
+}
+
+function takeOver(database: Database, { rangeId, generation, aboveSequence }: ImageOwner): void {
+  database.run('UPDATE range_identity SET range_id = ?, generation = ?', [rangeId, generation]);
+  database.run('DELETE FROM request_answers');
+  const sequence = aboveSequence + 1;
+  const own = new TextEncoder().encode(String(sequence));
+  database.run('INSERT OR REPLACE INTO range_state (key, value) VALUES (?, ?)', [
+    new TextEncoder().encode(imageNote),
+    own,
+  ]);
+  const last = database
+    .query(
+      'SELECT sequence, ordinal, documents, bytes, next_ordinal AS nextOrdinal, entry_index AS entryIndex ' +
+        'FROM changes ORDER BY sequence DESC LIMIT 1',
+    )
+    .get() as LastChange | null;
+  if (!last) {
+    database.run('UPDATE range_identity SET first_sequence = ?', [sequence]);
+    return;
+  }
+  if (last.sequence >= sequence) throw corrupted();
+  const { documents, bytes, nextOrdinal, entryIndex } = last;
+  const held = database.query('SELECT ordinal, sequence FROM documents ORDER BY ordinal DESC LIMIT 1').get() as {
+    ordinal: number;
+    sequence: number;
+  } | null;
+  // As if the document had been written again; without any, as if the last change had been repeated.
+  const place = held ?? { ordinal: last.ordinal, sequence: last.sequence };
+  if (held) database.run('UPDATE documents SET sequence = ? WHERE ordinal = ?', [sequence, held.ordinal]);
+  database.run(
+    'INSERT INTO changes (sequence, ordinal, deleted, previous, documents, bytes, next_ordinal, entry_index, transaction_id) ' +
+      'VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)',
+    [sequence, place.ordinal, held ? 0 : 1, place.sequence, documents, bytes, nextOrdinal, entryIndex],
+  );
+}
+
+function isNewer(error: unknown): error is DataDirectoryError {
+  return error instanceof DataDirectoryError && error.problem === 'newer_format';
+}
+
+function newer(cause: DataDirectoryError): ServiceError {
+  const message = 'the backup has range files of a later release: restore it with that release, or a later one';
+  return new ServiceError('backup_corrupted', message, { cause });
+}
+
+function corrupted(cause?: unknown): ServiceError {
+  return new ServiceError(
+    'backup_corrupted',
+    'a range file of the backup is not one',
+    cause === undefined ? {} : { cause },
+  );
+}
