@@ -267,6 +267,19 @@ describe('the chunks of a document', () => {
     }
   });
 
+  test('are told of the rows of a join, too', async () => {
+    await createTable('joined');
+    await createTable('makers', {});
+    await write('makers', { inserts: { ada: { name: 'Ada' } } });
+    await write('joined', { inserts: { a: { text, maker: 'ada' } } });
+    const join = { right_table: 'makers', on: { left_field: 'maker', right_field: '_id' } };
+    const answer = await ask('joined', 'a leek in a soup', { join, explain: true, fields: ['maker', 'makers.name'] });
+    const { hits } = (answer.body as { responses: [{ hits: { hits: { _source: object; _explanation: object }[] } }] })
+      .responses[0].hits;
+    expect(hits[0]?._source).toEqual({ maker: 'ada', 'makers.name': 'Ada' });
+    expect(JSON.stringify(hits[0]?._explanation)).toContain('"_chunk_id":2');
+  });
+
   test('of a template are those of what it renders', async () => {
     const template = '{{title}}. {{body}}';
     await createTable('rendered', {}, { ...chunked, field: undefined, template });

@@ -10,11 +10,11 @@ interface Explained {
   readonly _chunk_id?: number;
 }
 
-/** The hits with explanations that say which chunk each index with a chunker has found them by. */
-export function explainChunks(hits: readonly Hit[], indexes: readonly ServingIndex[]): Hit[] {
+/** Has the explanations of hits say which chunk each index with a chunker has found them by. The hits stay the same objects. */
+export function explainChunks(hits: readonly Hit[], indexes: readonly ServingIndex[]): void {
   const chunked = indexes.filter(({ definition }) => 'managed' in definition && definition.managed?.chunker);
   const names = new Set(chunked.map(({ name }) => name));
-  return hits.map((hit) => ({ ...hit, explanation: withChunks(hit, names) }));
+  for (const hit of hits) hit.explanation = withChunks(hit, names);
 }
 
 function withChunks({ explanation, legVectors, legScores }: Hit, chunked: ReadonlySet<string>): unknown {
