@@ -235,7 +235,10 @@ describe('the chunks of a document', () => {
     expect(shownIn(whole)).toEqual([undefined]);
   });
 
-  test('are told by the explanation of a score, alone and beside words', async () => {
+  test.each([
+    ['dense', {}],
+    ['sparse', { sparse: true, distance_metric: undefined, embedder: { provider: 'mock', model: 'sparse' } }],
+  ])('are told by the explanation of a score, alone and beside words (%s)', async (kind, more) => {
     interface Explained {
       description: string;
       details?: (Explained & { _chunk_id?: number; value: number })[];
@@ -245,10 +248,11 @@ describe('the chunks of a document', () => {
       _explanation: Explained;
       _source: { _chunks: { parts_chunks: { _chunk_id: number }[] } };
     }
-    await createTable('explained');
-    await write('explained', { inserts: { a: { text }, b: { text: 'birch bark' } } });
+    const table = `explained-${kind}`;
+    await createTable(table, {}, { ...chunked, ...more });
+    await write(table, { inserts: { a: { text }, b: { text: 'birch bark' } } });
     const explain = async (more: object) => {
-      const answer = await ask('explained', 'a leek in a soup', {
+      const answer = await ask(table, 'a leek in a soup', {
         limit: 1,
         fields: ['_chunks'],
         explain: true,
