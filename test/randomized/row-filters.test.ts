@@ -197,6 +197,8 @@ async function create(table: string): Promise<void> {
     dense: { type: 'embeddings', external: true, dimension: 3 },
     sparse: { type: 'embeddings', external: true, sparse: true },
     near: { type: 'graph' },
+    // What answers from counters in one table is visited under a row filter in the other.
+    counters: { type: 'algebraic', derive_from_schema: true },
     // Its vectors are of the table's own making.
     meaning: { type: 'embeddings', field: 'text', embedder },
     // A vector for each word.
@@ -207,7 +209,10 @@ async function create(table: string): Promise<void> {
       chunker: { provider: 'service', text: { target_tokens: 1 } },
     },
   };
-  await database.services.tables.create(table, { num_shards: random.between(1, 3), indexes }, testCaller());
+  const properties = { n: { type: 'number' }, flag: { type: 'boolean' } };
+  const declared = { type: 'object', 'x-service-dynamic-indexing': { mode: 'infer_types' }, properties };
+  const schema = { document_schemas: { doc: { schema: declared } } };
+  await database.services.tables.create(table, { num_shards: random.between(1, 3), indexes, schema }, testCaller());
   const note = { kind: 'asset', template: 'note {{tag}} {{text}}', full_text_index: true };
   const pieces = { kind: 'chunk', source_artifact_name: 'note', chunk_size: 12, full_text_index: true };
   const vectors = {
