@@ -77,6 +77,8 @@ export interface GraphWrites {
    * write deletes.
    */
   heads: readonly number[];
+  /** Of a merge, which compares with what is there: target -> what leads to it and was written by this sequence is gone. */
+  removed?: readonly (readonly [target: string, through: number])[];
 }
 
 export interface GraphRules {

@@ -273,3 +273,31 @@ describe('graph searches of a query', () => {
     expect(String(answer.body.message)).toContain(named);
   });
 });
+
+test('the edges of a hub come in pages, each of which costs its own size', async () => {
+  const hub = await GraphTable.create(server, 'hub', { shards: 3 });
+  const keys = Array.from({ length: 5_000 }, (_, at) => `s${String(at).padStart(5, '0')}`);
+  await hub.link({ hub: keys, s00007: ['hub'] });
+  const found: string[] = [];
+  let after = '';
+  for (let pages = 0; ; pages += 1) {
+    const url = `${hub.path}/indexes/g/edges?key=hub&direction=both&limit=700${after}`;
+    const answer = await server.send<{
+      edges: { source: string; target: string }[];
+      total: number;
+      next?: string;
+      partial?: string;
+    }>('GET', url);
+    expect(answer.status).toBe(200);
+    if (answer.body.partial === 'indexing') continue;
+    expect(answer.body.total).toBe(5_001);
+    expect(answer.body.edges.length).toBeLessThanOrEqual(700);
+    found.push(...answer.body.edges.map(({ source, target }) => `${source}>${target}`));
+    if (answer.body.next === undefined) {
+      expect(pages).toBe(7);
+      break;
+    }
+    after = `&after=${encodeURIComponent(answer.body.next)}`;
+  }
+  expect(found).toEqual([...keys.map((key) => `hub>${key}`), 's00007>hub']);
+});

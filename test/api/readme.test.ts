@@ -16,6 +16,26 @@ test('the curls of the README do what it says, as they are written', async () =>
   ]);
 });
 
+test('the graph of the README answers what it says', async () => {
+  await using server = await startTestServer();
+  const commands = readmeCommands('Follow edges');
+  expect(commands).toHaveLength(3);
+  const answers: unknown[] = [];
+  for (const command of commands) answers.push(await answerOf(command, server.url));
+  expect(answers).toMatchObject([
+    { name: 'towns' },
+    { status: 'committed', inserted: 4 },
+    {
+      responses: [
+        {
+          hits: { hits: [{ _id: 'cologne', _index_scores: { near: 0.5 } }, {}] },
+          graph_results: { way: { paths: [{ nodes: ['aachen', 'cologne', 'ulm'], total_weight: 490 }] } },
+        },
+      ],
+    },
+  ]);
+});
+
 /** `bun run test:models` asks the embedder that the README names. */
 describe('a question in words finds the note that answers it, as the README says, with the embedder', () => {
   const written = '{"provider": "service", "model": "all-minilm-l6-v2"}';

@@ -4,7 +4,7 @@ import { compareEdges, type Edge, edgeCountOf, edgesBody, edgesMax, readEdges } 
 import { formOfBody, partForm, partIdOfBody } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
-import type { EdgeUpkeep, GraphRules } from '../write-request.ts';
+import type { EdgeUpkeep, GraphRules, GraphWrites } from '../write-request.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -23,11 +23,13 @@ export class EdgeLists {
   readonly #file: RangeWriter;
   readonly #graphs: readonly GraphRules[];
   readonly #timeMs: number;
+  readonly #removed: ReadonlyMap<string, number>;
 
-  constructor(file: RangeWriter, graphs: readonly GraphRules[] | undefined, timeMs: number) {
+  constructor(file: RangeWriter, graphs: GraphWrites | undefined, timeMs: number) {
     this.#file = file;
-    this.#graphs = graphs ?? [];
+    this.#graphs = graphs?.indexes ?? [];
     this.#timeMs = timeMs;
+    this.#removed = new Map(graphs?.removed);
   }
 
   /**
@@ -47,7 +49,7 @@ export class EdgeLists {
   ): Uint8Array<ArrayBuffer> | undefined {
     const held = ordinal === undefined ? [] : this.#held(ordinal, partId);
     const rules = this.#rules(partId);
-    const expiredMs = rules?.ttlMs === undefined ? Number.NEGATIVE_INFINITY : this.#timeMs - rules.ttlMs;
+    const expiredMs = this.#expiredMs(partId);
     const live = held.filter(({ createdMs }) => createdMs > expiredMs);
     const edges = withTimesOf(live, written);
     if (keepsDeclared) edges.push(...live.filter(({ origin }) => origin === 'declared'));
@@ -60,12 +62,21 @@ export class EdgeLists {
     return edges.length === 0 ? undefined : edgesBody(partId, edges);
   }
 
-  /** Whether a document's list is what a row says, times left aside. */
+  /** Edges that were created at this time or before have expired. */
+  #expiredMs(partId: number): number {
+    const { ttlMs } = this.#rules(partId) ?? {};
+    return ttlMs === undefined ? Number.NEGATIVE_INFINITY : this.#timeMs - ttlMs;
+  }
+
+  /** Whether a document's list is what a row says, times left aside; what has expired or is removed is not in it. */
   equals(frame: DocumentFrame, row: number, ordinal: number): boolean {
     const body = frame.body(row);
     const keepsDeclared = (frame.flags(row) & rowKeepsDeclared) !== 0;
-    const held = this.#held(ordinal, partIdOfBody(body)).filter(
-      ({ origin }) => !(keepsDeclared && origin === 'declared'),
+    const partId = partIdOfBody(body);
+    const expiredMs = this.#expiredMs(partId);
+    const held = this.#held(ordinal, partId).filter(
+      ({ origin, createdMs, target, since }) =>
+        !(keepsDeclared && origin === 'declared') && createdMs > expiredMs && since > (this.#removed.get(target) ?? -1),
     );
     const written = readEdges(body);
     return (

@@ -34,7 +34,7 @@ export function evaluateMerge(
     if (frame.kind(row) === rowKind.put) missing.set(frame.key(row), row);
   }
   const images = new FrameBuilder();
-  const lists = new EdgeLists(file, write.graphs?.indexes, context.timeMs);
+  const lists = new EdgeLists(file, write.graphs, context.timeMs);
   const stored = { file, images, lists };
 
   const upsert = (row: number, held: KeyedRow | null) => {

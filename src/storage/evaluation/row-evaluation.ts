@@ -82,7 +82,7 @@ function evaluateRows(
   counts: WriteCounts,
 ): Uint8Array<ArrayBuffer> | undefined {
   const frame = write.frame === undefined ? undefined : readFrame(write.frame);
-  const lists = new EdgeLists(file, write.graphs?.indexes, context.timeMs);
+  const lists = new EdgeLists(file, write.graphs, context.timeMs);
   const work: RowWork = { file, write, context, counts, document: undefined, lists };
   // Puts, and deletes of what is there, are filled in place; another row makes a new frame necessary.
   const filled = frame ? fillInPlace(work, frame) : 0;

@@ -1,7 +1,16 @@
 import { graphsAmong } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
-import type { GraphWrites } from '../../storage/write-request.ts';
+import type { GraphWrites, RangeWrite } from '../../storage/write-request.ts';
 import type { Table } from '../table.ts';
+import { removedTargetsOf } from './removed-targets.ts';
+
+/** What a write to one of the ranges is given. */
+export function graphsOfWrite(graphs: GraphWrites, write: RangeWrite, ranges: readonly IndexedRange[]): GraphWrites {
+  if (!write.merge) return graphs;
+  const at = ranges.findIndex(({ rangeId }) => rangeId === write.rangeId);
+  const removed = Object.entries(removedTargetsOf(ranges));
+  return { ...graphs, removed: removed.map(([target, through]) => [target, through[at] ?? 0] as const) };
+}
 
 /** Whether some type of edges of the table is a tree. */
 export function hasTrees(table: Table): boolean {

@@ -27,7 +27,7 @@ import { ServiceError, withDetails } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { AnsweredWrite } from '../../storage/range/request-answers.ts';
 import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../../storage/write-request.ts';
-import { graphWritesOf } from '../graph/graph-writes.ts';
+import { graphsOfWrite, graphWritesOf } from '../graph/graph-writes.ts';
 import { appendToTrees } from '../graph/tree-proof.ts';
 import { constrainedTables, constraintsOf } from '../relational/constrained-tables.ts';
 import type { Table, TableLease } from '../table.ts';
@@ -249,7 +249,8 @@ export class BatchWriter {
     await this.#waitForRoom([...ranges.values()].filter((range) => written.has(range.rangeId) && range.isBehind));
     const writes = parts.flatMap(({ writes, table, lease }) => {
       const graphs = graphWritesOf(table, lease.ranges);
-      return graphs ? writes.map((write) => ({ ...write, graphs })) : writes;
+      if (!graphs) return writes;
+      return writes.map((write) => ({ ...write, graphs: graphsOfWrite(graphs, write, lease.ranges) }));
     });
     if (writes.length === 0 && readSet.length === 0) return [];
     using related = new DisposableStack();

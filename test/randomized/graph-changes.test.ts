@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import type { Database } from '../../src/server/database/open-database.ts';
+import { FakeClock } from '../support/fake-clock.ts';
+import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
+import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+
+/**
+ * Edges of a field under every way to change a document (puts, transforms, merges, deletions and returns), with an expiry, and
+ * with the database opened again in between: tables of 1, 3 and 20 ranges answer as a plain map does.
+ */
+
+const rangeCounts = [1, 3, 20] as const;
+const rounds = 15;
+const changesPerRound = 8;
+const ttlMs = 10_000;
+const keys = Array.from({ length: 10 }, (_, at) => String.fromCharCode(35 + at * 9));
+const directory = new TemporaryDirectory();
+const clock = new FakeClock();
+const seed = runSeed();
+const random = new SeededRandom(seed);
+const owner = testCaller();
+/** Documents: target -> when its edge was created. */
+const model = new Map<string, Map<string, number>>();
+/** What the field of each document holds. */
+const fields = new Map<string, readonly string[]>();
+let database: Database;
+
+/** Whether edges expire: then those to deleted documents are swept at once, since their times are kept until then. */
+let expires = false;
+
+const tableOf = (ranges: number) => `${expires ? 'short' : 'long'}${ranges}`;
+const open = () => openTestDatabase(directory.path, { clock });
+
+beforeAll(async () => {
+  database = await open();
+});
+
+async function createTables(): Promise<void> {
+  model.clear();
+  for (const ranges of rangeCounts) {
+    await database.services.tables.create(tableOf(ranges), { num_shards: ranges }, owner);
+    const ttl = expires ? { ttl_duration: '10s' } : {};
+    const config = { type: 'graph', ...ttl, edge_types: [{ name: 'near', field: 'near' }] };
+    await database.services.indexes.create(tableOf(ranges), 'g', config, owner);
+  }
+}
+
+afterAll(async () => {
+  await database.close();
+  directory[Symbol.dispose]();
+});
+
+const someKeys = () => keys.filter(() => random.chance(0.25));
+
+/** An edge that is given again keeps its creation, unless it has expired. */
+function put(key: string, near: readonly string[]): void {
+  const held = model.get(key);
+  const nowMs = clock.nowMs();
+  const created = (target: string) => {
+    const before = held?.get(target);
+    return before !== undefined && (!expires || before > nowMs - ttlMs) ? before : nowMs;
+  };
+  model.set(key, new Map(near.map((target) => [target, created(target)])));
+  fields.set(key, near);
+}
+
+function remove(key: string): void {
+  if (!model.delete(key)) return;
+  for (const edges of model.values()) edges.delete(key);
+}
+
+type Change = (table: string) => Promise<unknown>;
+
+function randomChange(): Change {
+  const { writes } = database.services;
+  const batch =
+    (body: object): Change =>
+    (table) =>
+      writes.batch(table, bodyOf(body), owner);
+  const key = random.pick(keys);
+  const near = someKeys();
+  switch (random.between(0, 4)) {
+    case 0:
+      remove(key);
+      return batch({ deletes: [key] });
+    case 1: {
+      // A transform that leaves the field as it was leaves its edges as they are.
+      if (model.has(key) && `${fields.get(key)}` !== `${near}`) put(key, near);
+      return batch({ transforms: [{ key, operations: [{ op: '$set', path: '$.near', value: near }] }] });
+    }
+    case 2: {
+      // The window ends at the last record: what lies before it and is no record goes.
+      const last = Math.max(keys.indexOf(key), 1);
+      const kept = keys.slice(0, last + 1).filter((_, at) => at === last || random.chance(0.6));
+      const records = Object.fromEntries(kept.map((each) => [each, { near: someKeys() }]));
+      for (const each of keys.slice(0, last)) if (!(each in records)) remove(each);
+      for (const [each, document] of Object.entries(records)) put(each, document.near);
+      return (table) => writes.merge(table, bodyOf({ records }), owner);
+    }
+    default:
+      put(key, near);
+      return batch({ inserts: { [key]: { near, n: random.between(0, 9) } } });
+  }
+}
+
+function expectedAnswers(): object {
+  const bound = clock.nowMs() - ttlMs;
+  const arrows = [...model].flatMap(([source, edges]) =>
+    [...edges].flatMap(([target, createdMs]) => (!expires || createdMs > bound ? [[source, target] as const] : [])),
+  );
+  const sorted = (shown: string[]) => shown.sort((left, right) => (left < right ? -1 : 1));
+  const of = (key: string) => ({
+    out: sorted(arrows.flatMap(([source, target]) => (source === key ? [target] : []))),
+    in: sorted(arrows.flatMap(([source, target]) => (target === key ? [source] : []))),
+  });
+  return Object.fromEntries(keys.map((key) => [key, of(key)]));
+}
+
+async function answersOf(ranges: number): Promise<object> {
+  const { graphs } = database.services;
+  const ends = async (key: string, direction: 'out' | 'in'): Promise<string[]> => {
+    for (;;) {
+      const { edges, partial } = await graphs.edges(tableOf(ranges), 'g', { key, direction, limit: 1_000 }, owner);
+      if (partial === undefined) return edges.map(({ source, target }) => (direction === 'out' ? target : source));
+    }
+  };
+  const answers: Record<string, object> = {};
+  for (const key of keys) answers[key] = { out: await ends(key, 'out'), in: await ends(key, 'in') };
+  return answers;
+}
+
+test.each([
+  ['', false],
+  [', and expire', true],
+] as const)(
+  `edges of a field follow every change of their documents%s (seed ${seed})`,
+  async (_, hasTtl) => {
+    expires = hasTtl;
+    await createTables();
+    for (let round = 0; round < rounds; round += 1) {
+      for (let left = changesPerRound; left > 0; left -= 1) {
+        const change = randomChange();
+        for (const ranges of rangeCounts) await change(tableOf(ranges));
+        if (expires) await database.edgeSweeper.sweep();
+        clock.jump(random.between(1, 900));
+      }
+      if (random.chance(0.3)) {
+        await database.close();
+        database = await open();
+      }
+      if (random.chance(0.4)) await database.edgeSweeper.sweep();
+      const expected = expectedAnswers();
+      for (const ranges of rangeCounts)
+        expect({ ranges, ...(await answersOf(ranges)) }).toEqual({ ranges, ...expected });
+    }
+  },
+  { timeout: 300_000 },
+);
