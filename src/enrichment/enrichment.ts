@@ -147,7 +147,8 @@ export class Enrichment {
   }
 
   /**
-   * The rows of a write to one range with the parts of its documents, made before anything is written. Throws
+   * The rows of a write to one range with the parts of its documents, made before anything is written. `transformed` has
+   * what the transforms among them, by their rows, will make of their documents. Throws
    * `enrichment_failed` for a document that cannot be embedded, and the embedder's own fault.
    */
   precompute(
@@ -155,13 +156,14 @@ export class Enrichment {
     stored: RangeReader,
     { indexes, artifacts }: EnrichedTable,
     caller: Caller,
+    transformed: ReadonlyMap<number, Uint8Array | undefined> = new Map(),
   ): Promise<Uint8Array<ArrayBuffer>> {
     const parts = [
       ...artifacts.map((artifact) => artifactPart(artifact, this.#deps)),
       ...indexes.flatMap(({ definition }) => partDefinition(definition, this.#deps) ?? []).map(vectorPart),
     ];
     if (parts.length === 0) return Promise.resolve(frame);
-    return precomputeParts(frame, { stored, definitions: parts, templates: this.#sources, caller });
+    return precomputeParts(frame, { stored, definitions: parts, templates: this.#sources, caller, transformed });
   }
 
   /** Makes of single documents what the index would make of them; undefined where its vectors come with the documents. */

@@ -14,16 +14,18 @@ interface Precompute {
   readonly definitions: readonly FollowedPart[];
   readonly templates: SourceTemplates;
   readonly caller: Caller;
+  /** Row of a transform -> the document's body behind it; undefined for a row that a later one of its document follows. */
+  readonly transformed: ReadonlyMap<number, Uint8Array | undefined>;
 }
 
-/** A part row for the put of a row. */
+/** A part row for the put, or the transform, of a row. */
 interface PartRow {
   readonly kind: typeof rowKind.partPut | typeof rowKind.partDelete;
   readonly body: Uint8Array;
 }
 
 /**
- * Puts the parts of the documents that a frame writes behind their puts. An unchanged source is not embedded again. Throws
+ * Puts the parts of the documents that a frame writes behind their puts and transforms. An unchanged source is not embedded again. Throws
  * `enrichment_failed` for a document that cannot be embedded, and the fault of an embedder as it is.
  */
 export async function precomputeParts(
@@ -44,18 +46,18 @@ export async function precomputeParts(
     const kind = frame.kind(row);
     // Parts that came with the document lie behind it already.
     if (kind !== rowKind.partPut && kind !== rowKind.partDelete) close();
-    if (kind === rowKind.put) put = row;
+    if (kind === rowKind.put || how.transformed.get(row)) put = row;
     built.appendRow(frame, row);
   }
   close();
   return built.finish();
 }
 
-/** `partRows`: row of the put -> its part rows. */
+/** `partRows`: row of the put or the transform -> its part rows. */
 async function addParts(
   bytes: Uint8Array<ArrayBuffer>,
   definition: FollowedPart,
-  { stored, templates, caller }: Precompute,
+  { stored, templates, caller, transformed }: Precompute,
   partRows: Map<number, PartRow[]>,
 ): Promise<void> {
   const frame = readFrame(bytes);
@@ -66,8 +68,9 @@ async function addParts(
   for (let row = 0; row < frame.rowCount; ) {
     const batch = newBatch();
     for (; row < frame.rowCount && !batch.isFull; row += 1) {
-      if (frame.kind(row) !== rowKind.put) continue;
-      const body = frame.body(row);
+      const isPut = frame.kind(row) === rowKind.put && !transformed.has(row);
+      const body = isPut ? frame.body(row) : transformed.get(row);
+      if (body === undefined) continue;
       const held = heldPart(stored, frame.key(row), definition.partId);
       // The number of the row stands for that of the document, which it has yet to get.
       const artifacts = sourceArtifacts(stored, frame.key(row), definition, partRows.get(row));

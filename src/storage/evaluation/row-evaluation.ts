@@ -70,7 +70,7 @@ interface RowWork {
   write: RangeWrite;
   context: EvaluationContext;
   counts: WriteCounts;
-  /** Place of the last document put: the part rows behind it are its own. */
+  /** Place of the last document put or transformed: the part rows behind it are its own. */
   document: RowPlace | undefined;
   lists: EdgeLists;
 }
@@ -179,6 +179,7 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
       key: frame.key(row),
       ttlField: write.ttlField,
     });
+    work.document = undefined;
     if (!result) return;
     if (result === 'unfit') {
       counts.failed += 1;
@@ -186,6 +187,7 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
     }
     counts.transformed += 1;
     const place = putWithImage(file, images, { key, ...result }, toReplace(work, images, key, held));
+    work.document = place;
     for (const [partId, list] of work.lists.afterTransform(live, result.body, frame.key(row))) {
       storeList({ file, images }, key, place, partId, list);
     }
@@ -219,7 +221,7 @@ function countDeleted({ counts, context }: RowWork, held: RowHead): void {
 }
 
 /**
- * The document of a part row: the one put before it, or the stored one that has the sequence that the row requires;
+ * The document of a part row: the one put or transformed before it, or the stored one that has the sequence that the row requires;
  * undefined when that has changed, expired or gone.
  */
 function documentOf(work: RowWork, frame: DocumentFrame, row: number): Pick<RowPlace, 'ordinal' | 'isNew'> | undefined {

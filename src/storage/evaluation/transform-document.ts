@@ -44,31 +44,38 @@ export function transformDocument(
   instructions: Uint8Array,
   context: TransformContext,
 ): TransformedDocument | 'unfit' | undefined {
+  if (held) checkIntact(held, context);
+  const transformed = transformBody(held?.body, instructions, context);
+  if (transformed === undefined || transformed === 'unfit') return transformed;
+  const { body, document } = transformed;
+  const writtenMs = Object.hasOwn(document, '_timestamp') ? 0 : held?.writtenMs || context.timeMs;
+  return { body, ttlBaseMs: ttlBase(document, held, writtenMs, context), writtenMs, crc: Bun.hash.crc32(body) };
+}
+
+/** What `transformDocument` makes of a body, which is undefined where there is no document. Fails as it does. */
+export function transformBody(
+  held: Uint8Array | undefined,
+  instructions: Uint8Array,
+  { key, timestamp }: Pick<TransformContext, 'key' | 'timestamp'>,
+): { body: Uint8Array; document: Record<string, unknown> } | 'unfit' | undefined {
   const { operations, upsert } = JSON.parse(decoder.decode(instructions)) as {
     operations: TransformOperation[];
     upsert?: boolean;
   };
   if (!held && upsert !== true) return undefined;
-  if (held) checkIntact(held, context);
-  const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held.body)) : {};
-  const { applied, unfit } = applyOperations(document, operations, context.timestamp);
+  const document: Record<string, unknown> = held ? JSON.parse(decoder.decode(held)) : {};
+  const { applied, unfit } = applyOperations(document, operations, timestamp);
   if (applied === 0 && unfit > 0) return 'unfit';
-  const writtenMs = Object.hasOwn(document, '_timestamp') ? 0 : held?.writtenMs || context.timeMs;
   if (isDeeperThan(document, depthMax)) {
-    throw new ServiceError(
-      'json_too_deep',
-      `a transform would nest the document "${context.key}" deeper than ${depthMax}`,
-    );
+    throw new ServiceError('json_too_deep', `a transform would nest the document "${key}" deeper than ${depthMax}`);
   }
   // Without an operation the document stays as it was written, to the byte.
-  const body = held && operations.length === 0 ? held.body : encoder.encode(documentJson(document));
+  const body = held && operations.length === 0 ? held : encoder.encode(documentJson(document));
   if (body.byteLength > bodyBytesMax) {
-    throw new ServiceError(
-      'limit_exceeded',
-      `a transform would grow the document "${context.key}" beyond ${bodyBytesMax} bytes`,
-    );
+    const message = `a transform would grow the document "${key}" beyond ${bodyBytesMax} bytes`;
+    throw new ServiceError('limit_exceeded', message);
   }
-  return { body, ttlBaseMs: ttlBase(document, held, writtenMs, context), writtenMs, crc: Bun.hash.crc32(body) };
+  return { body, document };
 }
 
 /**

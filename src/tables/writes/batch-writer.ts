@@ -32,12 +32,15 @@ import { appendToTrees } from '../graph/tree-proof.ts';
 import { constrainedTables, constraintsOf } from '../relational/constrained-tables.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
+import { foreseeTransforms } from './foreseen-transforms.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { type IndexWait, readSyncLevel } from './sync-level.ts';
 import { readTablesRequest, type TablesRequest } from './tables-request.ts';
 import { refuseMisspelledMembers } from './unknown-members.ts';
 
+/** Tries of a write whose transforms were enriched for documents that others have changed meanwhile. */
+const enrichedTriesMax = 3;
 const batchMembers = Object.keys(batchRequest.properties);
 
 interface TableWrites {
@@ -107,8 +110,8 @@ export class BatchWriter {
     const repeated = repeatedWrites(request, [lease], at);
     const writes = repeated ? [] : await this.#rangeWrites(table, body, scanned, 0, at);
     const parts = [{ table, lease, writes }];
-    if (wait === 'enrichments') await this.#precompute(parts, caller);
-    const applied = repeated ?? (await this.#commit(parts, [], request, at));
+    const enriched = wait === 'enrichments' ? caller : undefined;
+    const applied = repeated ?? (await this.#commit(parts, [], request, at, enriched));
     return this.#settle(parts, applied, wait, batchCounts(applied));
   }
 
@@ -155,8 +158,8 @@ export class BatchWriter {
     const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
     const { writes, window } = await planMerge(frame, table, envelope);
     const parts = [{ table, lease, writes }];
-    if (envelope.wait === 'enrichments' && !envelope.dryRun) await this.#precompute(parts, caller);
-    const applied = repeatedWrites(request, [lease], at) ?? (await this.#commit(parts, [], request, at));
+    const enriched = envelope.wait === 'enrichments' && !envelope.dryRun ? caller : undefined;
+    const applied = repeatedWrites(request, [lease], at) ?? (await this.#commit(parts, [], request, at, enriched));
     const outcome = await this.#settle(parts, applied, envelope.wait, undefined);
     const tookMs = this.#clock.monotonicMs() - started;
     return renderMerge(applied, window, envelope.dryRun, tookMs, outcome.error);
@@ -193,9 +196,9 @@ export class BatchWriter {
     for (const [section, part] of parts.entries()) {
       part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, section, at);
     }
-    if (wait === 'enrichments') await this.#precompute(parts, caller);
     const assertions = readSet.map((item) => this.#assertion(item, caller));
-    const applied = repeated ?? (await this.#commit(parts, assertions, request, at));
+    const enriched = wait === 'enrichments' ? caller : undefined;
+    const applied = repeated ?? (await this.#commit(parts, assertions, request, at, enriched));
     const counts: Record<string, BatchCounts> = {};
     for (const { table } of parts) {
       const own = new Set(table.ranges.map(({ rangeId }) => rangeId));
@@ -227,18 +230,52 @@ export class BatchWriter {
     return buildFrame(body, entries, options, table.compiledSchema);
   }
 
-  /** Embeds the documents that are put for the managed indexes of their tables; whoever fails here has written nothing. */
-  async #precompute(parts: TableWrites[], caller: Caller): Promise<void> {
+  /**
+   * The writes with what is made of their documents; whoever fails here has written nothing. What transforms will leave is
+   * foreseen from what is stored, so that the commit has to find that as it was read.
+   */
+  async #precompute(parts: readonly TableWrites[], caller: Caller, at: Stamp) {
+    const read: ReadAssertion[] = [];
+    const enriched: TableWrites[] = [];
     for (const part of parts) {
       const ranges = rangesOf([part]);
+      const writes: RangeWrite[] = [];
       for (const write of part.writes) {
         const { stored } = must(ranges.get(write.rangeId), 'a range that is written');
-        if (write.frame) write.frame = await this.#enrichment.precompute(write.frame, stored, part.table, caller);
+        if (!write.frame) writes.push(write);
+        else {
+          const foreseen = foreseeTransforms(readFrame(write.frame), stored, part.table, at);
+          const made = this.#enrichment.precompute(write.frame, stored, part.table, caller, foreseen.bodies);
+          const frame = await made;
+          if (frame !== write.frame) read.push(...foreseen.read);
+          writes.push({ ...write, frame });
+        }
+      }
+      enriched.push({ ...part, writes });
+    }
+    return { enriched, read };
+  }
+
+  /** Commits; for `enrichedFor` with what is made of the documents, once more where others have changed them meanwhile. */
+  async #commit(
+    parts: TableWrites[],
+    readSet: ReadAssertion[],
+    request: NamedRequest,
+    at: Stamp,
+    enrichedFor?: Caller,
+  ): Promise<WrittenRange[]> {
+    if (!enrichedFor) return this.#append(parts, readSet, request, at);
+    for (let attempt = 1; ; attempt += 1) {
+      const { enriched, read } = await this.#precompute(parts, enrichedFor, at);
+      try {
+        return await this.#append(enriched, [...readSet, ...read], request, at);
+      } catch (error) {
+        if (attempt === enrichedTriesMax || !isConflictOf(error, read)) throw error;
       }
     }
   }
 
-  async #commit(
+  async #append(
     parts: TableWrites[],
     readSet: ReadAssertion[],
     request: NamedRequest,
@@ -430,4 +467,11 @@ async function waitForServing(
       if (table.servingIndex.name === name) throw error;
     });
   }
+}
+
+/** Whether one of these documents was not as it had been read. */
+function isConflictOf(error: unknown, read: readonly ReadAssertion[]): boolean {
+  if (!(error instanceof ServiceError) || error.code !== 'transaction_conflict') return false;
+  const { key } = error.details ?? {};
+  return read.some((assertion) => assertion.key === key);
 }
