@@ -5,7 +5,7 @@ import { BackupPlace } from '../../support/backup-place.ts';
 import { restore } from '../../support/restore-jobs.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-const modelsDirectory = new URL('../../fixtures/models', import.meta.url).pathname;
+const fixtureModels = new URL('../../fixtures/models', import.meta.url).pathname;
 
 async function withTables(guarded: GuardedServer): Promise<void> {
   for (const name of ['books', 'plates']) {
@@ -94,6 +94,31 @@ describe('a client of the OpenAI interface', () => {
     await expect(list('wrong')).rejects.toMatchObject({ status: 401 });
     await expect(list(await keyOf('reader'))).rejects.toMatchObject({ status: 403 });
   });
+
+  test('embeds, chats and streams with a key of ours, and does none of it without', async () => {
+    await using guarded = await startGuardedServer({ set: { '--models-dir': fixtureModels } });
+    await guarded.user('app', [{ resource: '*', resource_type: 'inference', type: 'read' }]);
+    const clientOf = (apiKey: string) => new OpenAI({ apiKey, baseURL: `${guarded.server.url}/v1`, maxRetries: 0 });
+    const messages = [{ role: 'user' as const, content: 'a' }];
+    const chat = { model: 'chain', messages, max_tokens: 2 };
+    const client = clientOf((await guarded.key('app')).credential.slice('Bearer '.length));
+    const { data } = await client.embeddings.create({ model: 'tiny-bert', input: ['tea', 'rust'] });
+    expect(data.map(({ embedding }) => embedding.length)).toEqual([32, 32]);
+    const whole = (await client.chat.completions.create(chat)).choices[0]?.message.content;
+    let streamed = '';
+    for await (const { choices } of await client.chat.completions.create({ ...chat, stream: true })) {
+      streamed += choices[0]?.delta.content ?? '';
+    }
+    expect([typeof whole, streamed]).toEqual(['string', String(whole)]);
+    const stranger = clientOf('of somebody else');
+    const requests = [
+      stranger.embeddings.create({ model: 'tiny-bert', input: 'tea' }),
+      stranger.chat.completions.create({ ...chat, stream: true }),
+    ];
+    for (const request of requests) {
+      expect(await request.catch((error: unknown) => error)).toMatchObject({ status: 401, code: 'unauthorized' });
+    }
+  }, 60_000);
 });
 
 describe('roles of roles', () => {
@@ -142,7 +167,7 @@ describe('a grant of one model', () => {
   const model = (resource: string): Permission => ({ resource, resource_type: 'inference', type: 'read' });
 
   test('allows what names that model, and is told of no other', async () => {
-    await using guarded = await startGuardedServer({ set: { '--models-dir': modelsDirectory } });
+    await using guarded = await startGuardedServer({ set: { '--models-dir': fixtureModels } });
     const ann = await guarded.user('ann', [model('tiny-chat'), model('chain')]);
     const ask = async (credential: string, path: string, body: object) =>
       (await guarded.as(credential, 'POST', path, body)).status;
