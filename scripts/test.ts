@@ -20,6 +20,7 @@ const tiers = [
   'storage',
   'contracts',
   'api',
+  'transport',
   'inference',
   'randomized',
   'fault',
@@ -40,6 +41,32 @@ const needPort = [
   'readme.test.ts',
   'schemas.test.ts',
 ];
+/**
+ * What a transport could change: bodies, answers, errors, streams, pages, cancellation. The tier `transport` runs these tests of
+ * `api` once more as `embedded` runs all of them.
+ */
+const ofTransport = [
+  'access/matrix.test.ts',
+  'aggregations.test.ts',
+  'client.test.ts',
+  'documents.test.ts',
+  'errors.test.ts',
+  'highlighting.test.ts',
+  'idempotency.test.ts',
+  'indexes.test.ts',
+  'joins.test.ts',
+  'limits.test.ts',
+  'mistaken-bodies.test.ts',
+  'msgpack.test.ts',
+  'paging.test.ts',
+  'query-language.test.ts',
+  'row-filters.test.ts',
+  'tables.test.ts',
+  'transactions.test.ts',
+  'vector-search.test.ts',
+  'writes.test.ts',
+];
+const withoutListener: readonly Tier[] = ['transport', 'embedded'];
 const allTiers = [...tiers, ...tiersByName];
 type Tier = (typeof allTiers)[number];
 
@@ -97,7 +124,7 @@ const testTimeoutMs = 30_000;
 
 async function runBun(tier: Tier, paths: string[]): Promise<Outcome> {
   // Read by test/support/test-server.ts.
-  process.env.SUNDEW_TEST_TRANSPORT = tier === 'embedded' ? 'in-process' : 'port';
+  process.env.SUNDEW_TEST_TRANSPORT = withoutListener.includes(tier) ? 'in-process' : 'port';
   const ended = await run([process.execPath, 'test', `--timeout=${testTimeoutMs}`, ...paths], root);
   const count = (word: string) => sum(ended.output, new RegExp(`^\\s*(\\d+) ${word}$`, 'gm'));
   return outcome(count('pass'), count('fail'), ended);
@@ -106,6 +133,7 @@ async function runBun(tier: Tier, paths: string[]): Promise<Outcome> {
 function pathsOf(tier: Tier): string[] {
   if (tier === 'tidy') return ['./test/tidy.test.ts'];
   if (tier === 'embedded') return withoutPort();
+  if (tier === 'transport') return ofTransport.map((name) => `./test/api/${name}`);
   const folder = `${root}test/${tier}`;
   const hasTests =
     existsSync(folder) && readdirSync(folder, { recursive: true }).some((name) => String(name).endsWith('.test.ts'));
