@@ -153,7 +153,7 @@ export class QueryService {
       return this.#answer(request, pathTable, caller, attempt + 1);
     }
     times.end('search');
-    if (search.plan.explain) explainChunks(executed.hits, table.indexes);
+    if (search.plan.explain) explainChunks(executed.hits, table);
     if (planned.after) {
       executed = await this.#rerank(executed, planned.after, caller, deadline);
       times.end('rerank');

@@ -142,3 +142,13 @@ describe('an index over an enrichment', () => {
     expect((await write('refusing', vector)).status).toBe(400);
   });
 });
+
+test('the explanation of a score says which chunk it is of, and a preview that there is nothing to embed', async () => {
+  await createTable('explained');
+  await send('POST', 'explained/indexes/near', over);
+  await write('explained', { inserts: { a: { text: windows('n', 3) } } });
+  const { body } = await ask('explained', 'n2 aln2', { limit: 1, explain: true });
+  expect(JSON.stringify(body)).toMatch(/score of chunk 2 of \\"pieces\\".*"_chunk_id":2/);
+  const preview = await send('POST', 'explained/indexes/near/preview');
+  expect([preview.status, preview.body.code]).toEqual([400, 'invalid_request']);
+});
