@@ -24,7 +24,7 @@ const EXPECTED_WEIGHT: f32 = 4.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEnd {
     Done,
-    /// More nodes were met than it was worth, or would be.
+    /// More was lost than it was worth, or would be.
     OverBudget,
     Due,
 }
@@ -45,8 +45,20 @@ pub struct FilteredWalk<'a> {
     pub thin_ball_max: usize,
     /// Allowed nodes that are kept, the nearest; at least the wanted ones.
     pub kept: usize,
-    /// Costs that may be computed.
-    pub budget: u64,
+    /// What may be lost for a scan that follows.
+    pub lost_max: u64,
+}
+
+impl FilteredWalk<'_> {
+    #[inline(always)]
+    fn keep(&self, node: u32, cost: f32, scratch: &mut Scratch) {
+        // The cost first, because it is the better guess: few nodes are among the nearest, half may be allowed.
+        if cost < scratch.kept.bound() && self.allowed.contains(node) {
+            scratch.kept.insert(cost, node);
+        }
+        let out = if cost < scratch.beam.bound() { scratch.beam.insert(cost, node) } else { Some((cost, node)) };
+        scratch.spilled.extend(out);
+    }
 }
 
 impl Graph {
@@ -66,14 +78,12 @@ impl Graph {
         scratch: &mut Scratch,
         is_due: &mut dyn FnMut() -> bool,
     ) -> WalkEnd {
-        scratch.fresh.clear();
         for at in 0..scratch.starts.len() {
-            let node = scratch.starts[at].1;
+            let (cost, node) = scratch.starts[at];
             if scratch.meet(node) {
-                scratch.fresh.push(node);
+                walk.keep(node, cost, scratch);
             }
         }
-        self.weigh_and_keep(walk, scratch);
         let mut progress = Progress::begin();
         loop {
             while let Some(node) = scratch.beam.next() {
@@ -83,7 +93,7 @@ impl Graph {
                 self.meet_linked(node, 0, scratch);
                 self.weigh_and_keep(walk, scratch);
                 progress.step(scratch.fresh.len(), scratch.kept.cost_of(NEAREST.min(walk.wanted)));
-                if progress.visits > walk.budget {
+                if scratch.lost > walk.lost_max {
                     return WalkEnd::OverBudget;
                 }
             }
@@ -117,13 +127,9 @@ impl Graph {
     fn weigh_and_keep(&self, walk: &FilteredWalk<'_>, scratch: &mut Scratch) {
         self.costs(walk.query, &scratch.fresh, &mut scratch.dots, &mut scratch.costs);
         scratch.visits += scratch.fresh.len() as u64;
-        for (&node, &cost) in scratch.fresh.iter().zip(&scratch.costs) {
-            // The cost first, because it is the better guess: few nodes are among the nearest, half may be allowed.
-            if cost < scratch.kept.bound() && walk.allowed.contains(node) {
-                scratch.kept.insert(cost, node);
-            }
-            let out = if cost < scratch.beam.bound() { scratch.beam.insert(cost, node) } else { Some((cost, node)) };
-            scratch.spilled.extend(out);
+        scratch.lost += scratch.fresh.iter().filter(|&&node| !walk.allowed.contains(node)).count() as u64;
+        for at in 0..scratch.fresh.len() {
+            walk.keep(scratch.fresh[at], scratch.costs[at], scratch);
         }
         if let Some(next) = scratch.beam.peek() {
             self.prefetch_links(next);
@@ -140,7 +146,8 @@ impl Graph {
         is_due: &mut dyn FnMut() -> bool,
     ) -> WalkEnd {
         scratch.forget(self.layout.rows);
-        scratch.beam.reset(walk.candidates);
+        scratch.lost = scratch.visits;
+        scratch.beam.reset(walk.candidates.max(walk.kept));
         scratch.fresh.clear();
         for &start in starts {
             if scratch.meet(start) {
@@ -148,7 +155,6 @@ impl Graph {
             }
         }
         self.weigh_fresh::<false>(walk.query, scratch);
-        let end = scratch.visits + walk.budget;
         let mut progress = Progress::begin();
         let mut bridges = Vec::new();
         while let Some(node) = scratch.beam.next() {
@@ -158,7 +164,7 @@ impl Graph {
             self.meet_allowed(node, walk.allowed, scratch, &mut bridges);
             self.weigh_fresh::<false>(walk.query, scratch);
             progress.step(scratch.fresh.len(), scratch.beam.cost_of(NEAREST.min(walk.wanted)));
-            if scratch.visits > end {
+            if scratch.lost > walk.lost_max {
                 return WalkEnd::OverBudget;
             }
         }
@@ -188,6 +194,7 @@ impl Graph {
             }
             scratch.meet(bridge);
             scratch.visits += 1;
+            scratch.lost += 1;
             for other in self.linked(bridge, 0) {
                 if allowed.contains(other) && scratch.meet(other) {
                     self.prefetch(other);

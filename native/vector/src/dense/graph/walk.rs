@@ -29,11 +29,18 @@ pub struct Scratch {
     visited: Vec<u64>,
     /// The same one by one, in the upper layers.
     met: Vec<u32>,
+    /// Nodes of the upper layers that were compared on the way down, with their costs.
+    pub passed: Vec<(u32, f32)>,
+    /// Those of an earlier way down, in order: a later one does not compare them again.
+    known: Vec<(u32, f32)>,
     pub fresh: Vec<u32>,
     pub costs: Vec<f32>,
     pub dots: Vec<i32>,
     /// Nodes whose cost was computed, since the caller last set it to 0.
     pub visits: u64,
+    /// Under a filter: what a scan of the allowed nodes would have to pay in addition, because it was spent on other nodes or
+    /// will be spent on the same ones once more.
+    pub lost: u64,
     pub progress: Progress,
 }
 
@@ -110,6 +117,12 @@ impl Graph {
     /// Goes down to `level`; `scratch.starts` then holds the nodes nearest to the query that were met in the layer above,
     /// at most `width` of them, each with its cost.
     pub fn descend(&self, query: &CodedQuery, level: u32, width: usize, scratch: &mut Scratch) {
+        scratch.passed.clear();
+        scratch.known.clear();
+        self.go_down(query, level, width, scratch);
+    }
+
+    fn go_down(&self, query: &CodedQuery, level: u32, width: usize, scratch: &mut Scratch) {
         self.costs(query, &[self.entry], &mut scratch.dots, &mut scratch.costs);
         scratch.starts.clear();
         scratch.starts.push((scratch.costs[0], self.entry));
@@ -177,7 +190,9 @@ impl Graph {
     pub fn more_starts(&self, query: &CodedQuery, width: usize, scratch: &mut Scratch) {
         let walk = (std::mem::take(&mut scratch.beam), std::mem::take(&mut scratch.visited));
         let progress = scratch.progress;
-        self.descend(query, 0, width, scratch);
+        scratch.known.extend_from_slice(&scratch.passed);
+        scratch.known.sort_unstable_by_key(|&(node, _)| node);
+        self.go_down(query, 0, width, scratch);
         (scratch.beam, scratch.visited) = walk;
         scratch.progress = progress;
     }
@@ -220,8 +235,12 @@ impl Graph {
             self.meet_linked(node, level, scratch);
             if level > 0 {
                 scratch.met.extend_from_slice(&scratch.fresh);
+                self.offer_known(scratch);
             }
             self.weigh_fresh::<SPILLS>(query, scratch);
+            if level > 0 {
+                scratch.passed.extend(scratch.fresh.iter().copied().zip(scratch.costs.iter().copied()));
+            }
             progress.step(scratch.fresh.len(), scratch.beam.cost_of(NEAREST));
         }
         scratch.progress = progress;
@@ -253,6 +272,32 @@ impl Graph {
                     beam.insert(cost, node);
                     bound = beam.bound();
                 }
+            }
+        }
+    }
+
+    /// Offers those of the gathered nodes to the beam whose cost an earlier way down has computed.
+    fn offer_known(&self, scratch: &mut Scratch) {
+        let Scratch { fresh, known, beam, .. } = scratch;
+        if known.is_empty() {
+            return;
+        }
+        fresh.retain(|node| {
+            let Ok(at) = known.binary_search_by_key(node, |&(known, _)| known) else { return true };
+            let cost = known[at].1;
+            if cost < beam.bound() {
+                beam.insert(cost, *node);
+            }
+            false
+        });
+    }
+
+    /// Offers the nodes in the set that the upper layers have passed, but for those that the walk has met; a scan meets them
+    /// no more.
+    pub fn offer_passed(&self, nodes: &BitSet, scratch: &mut Scratch, beam: &mut Beam) {
+        for (node, cost) in std::mem::take(&mut scratch.passed) {
+            if nodes.contains(node) && scratch.meet(node) && cost < beam.bound() {
+                beam.insert(cost, node);
             }
         }
     }

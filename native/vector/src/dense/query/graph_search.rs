@@ -5,8 +5,8 @@ use crate::dense::metric::Metric;
 use crate::dense::query::nearest::Neighbour;
 use crate::dense::query::rescoring::{Rescoring, Wanted};
 use crate::dense::query::search_cost::{
-    STARTS_MAX, SURE_EFFORT, around, candidates_worth, rescored_for, scanned_among, scanned_for, starts_for,
-    steps_among, walked_at_most, wider_starts_for,
+    LOST_PER_START, STARTS_MAX, SURE_EFFORT, around, candidates_worth, lost_at_most, rescored_for, scanned_among,
+    scanned_for, starts_for, steps_among, wider_starts_for,
 };
 use crate::dense::query::search_state::{Candidates, DenseSearch};
 use crate::dense::rows::graph_rows::GraphRows;
@@ -90,6 +90,8 @@ impl<'s> GraphSearch<'s, '_> {
     }
 
     pub fn run(mut self) {
+        self.scratch.passed.clear();
+        self.scratch.lost = 0;
         let found = match self.search.bounds.allowed {
             None => self.unfiltered(),
             Some(allowed) => {
@@ -204,6 +206,9 @@ impl<'s> GraphSearch<'s, '_> {
                     if let Some(found) = self.walk_over(allowed) {
                         return found;
                     }
+                    if let Some(found) = self.scan_behind(allowed) {
+                        return found;
+                    }
                     break;
                 }
                 // Nodes that the walk has met are not compared again. A distance bound asks for all rows, which were not kept.
@@ -248,20 +253,20 @@ impl<'s> GraphSearch<'s, '_> {
             ball_max: candidates_worth(count),
             thin_ball_max: candidates_worth(count.min(steps_among(count, self.search.candidates.full).1)),
             kept: rescored_for(limit),
-            budget: self.left_to_walk(count),
+            lost_max: lost_at_most(count),
         }
     }
 
-    /// Costs that walks among `count` allowed nodes may still compute, all walks of a search together. They are lost when a
-    /// scan has to follow.
-    fn left_to_walk(&self, count: usize) -> u64 {
-        walked_at_most(count).saturating_sub(self.scratch.visits)
+    /// Counts what the way down has passed, from the one at `from` on, and a scan of the allowed nodes will not meet.
+    fn note_lost(&mut self, allowed: &BitSet, from: usize) {
+        let passed = &self.scratch.passed[from..];
+        self.scratch.lost += passed.iter().filter(|(node, _)| !allowed.contains(*node)).count() as u64;
     }
 
     /// Whether a walk on allowed nodes only costs less than a scan.
     fn may_step(&self, count: usize) -> bool {
         let (starts, scanned) = steps_among(count, self.search.candidates.full);
-        count > scanned && self.left_to_walk(count) > 2 * starts as u64
+        count > scanned && self.scratch.visits + starts as u64 / 8 < lost_at_most(count)
     }
 
     /// A walk on all nodes that fills `kept`; or the same walk again, to go on with more candidates.
@@ -273,13 +278,17 @@ impl<'s> GraphSearch<'s, '_> {
             let told_by = (STARTS_TELL / share).min(STARTS_MAX as f32) as usize;
             graph.descend(self.query, 0, starts_for(candidates).max(told_by), self.scratch);
             let near = self.scratch.starts.iter().filter(|(_, node)| allowed.contains(*node)).count();
+            self.note_lost(allowed, 0);
             graph.begin_until_kept(&walk, self.scratch);
             if near == 0 && share * self.scratch.starts.len() as f32 >= STARTS_TELL {
                 return WalkEnd::OverBudget;
             }
             self.start_at_equal();
         } else {
-            graph.more_starts(self.query, wider_starts_for(candidates), self.scratch);
+            let passed = self.scratch.passed.len();
+            let left = walk.lost_max.saturating_sub(self.scratch.lost) / LOST_PER_START;
+            graph.more_starts(self.query, wider_starts_for(candidates).min(left as usize).max(1), self.scratch);
+            self.note_lost(allowed, passed);
         }
         let search = &mut *self.search;
         graph.walk_until_kept(&walk, self.scratch, &mut || search.is_due())
@@ -298,6 +307,19 @@ impl<'s> GraphSearch<'s, '_> {
         let (found, is_complete) = self.rescore(Walked::Beam, Wanted::Among(allowed.rows()));
         let is_enough = is_complete || (end == WalkEnd::Done && found.len() >= walk.wanted);
         (end == WalkEnd::Due || is_enough).then_some(found)
+    }
+
+    /// What a scan finds that goes on from a walk on allowed nodes only. A distance bound asks for all rows, which that walk has
+    /// not kept.
+    fn scan_behind(&mut self, allowed: &Allowed) -> Option<Vec<Neighbour>> {
+        if !self.search.distance.is_open() {
+            return None;
+        }
+        self.search.took("exact_fallback");
+        self.scan_rest(Walked::Beam, &allowed.nodes);
+        let (found, _) = self.rescore(Walked::Beam, Wanted::Among(allowed.rows()));
+        let is_enough = found.len() >= self.search.bounds.limit.min(allowed.rows().len());
+        (is_enough || self.search.is_partial).then_some(found)
     }
 
     /// Has the walk begin also where a vector equal to the query stands: it is always found.
@@ -411,6 +433,7 @@ impl<'s> GraphSearch<'s, '_> {
     /// Offers those of the nodes that the walk has not met.
     fn scan_rest(&mut self, walked: Walked, nodes: &BitSet) {
         let mut beam = std::mem::take(walked.beam(self.scratch));
+        self.graph().offer_passed(nodes, self.scratch, &mut beam);
         for words in (0..nodes.words().len()).step_by(NODES_BETWEEN_LOOKS / 64) {
             if self.search.is_due() {
                 break;
