@@ -2,6 +2,7 @@ import type { BenchCase } from './case.ts';
 import { access } from './cases/access.ts';
 import { aggregations } from './cases/aggregations.ts';
 import { algebraic } from './cases/algebraic.ts';
+import { backup } from './cases/backup.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { embed } from './cases/embed.ts';
@@ -43,6 +44,7 @@ export const benchCases: readonly BenchCase[] = [
   ingestGrowth,
   eventLoop,
   manyTables,
+  backup,
   queryLatency,
   firstQuery,
   textInProcess,

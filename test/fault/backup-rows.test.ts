@@ -84,19 +84,23 @@ describe('a server killed in the middle of a backup', () => {
 
 describe('a server killed in the middle of a restore', () => {
   test.each([
-    'restore.after-stage',
-    'restore.after-block',
-    'restore.after-block:4',
-    'restore.after-range:1',
-    'restore.before-publish',
-    'catalog.before-commit:3',
-    'catalog.after-commit:3',
-    'restore.after-publish',
-    'restore.before-publish:1',
-    'restore.after-publish:1',
+    ['restore.after-stage', 'portable'],
+    ['restore.after-block', 'portable'],
+    ['restore.after-block:4', 'portable'],
+    ['restore.after-range:1', 'portable'],
+    ['restore.before-publish', 'portable'],
+    ['catalog.before-commit:3', 'portable'],
+    ['catalog.after-commit:3', 'portable'],
+    ['restore.after-publish', 'portable'],
+    ['restore.before-publish:1', 'portable'],
+    ['restore.after-publish:1', 'portable'],
+    ['restore.after-image-file', 'native'],
+    ['restore.before-image:1', 'native'],
+    ['restore.after-image:4', 'native'],
+    ['restore.after-publish:1', 'native'],
   ])(
-    'goes on after its next start, and shows each table as it was or as it becomes: killed at %s',
-    async (failpoint) => {
+    'goes on after its next start, and shows each table as it was or as it becomes: killed at %s, %s',
+    async (failpoint, format) => {
       using archive = new BackupPlace();
       using place = new FaultPlace();
       const options = { arguments: ['--config', archive.configuration] };
@@ -104,7 +108,7 @@ describe('a server killed in the middle of a restore', () => {
       {
         await using server = await place.start(options);
         await fill(server.url, 'first');
-        const made = await new WireClient(server.url).send('POST', '/db/v1/backup', request);
+        const made = await new WireClient(server.url).send('POST', '/db/v1/backup', { ...request, format });
         expect(made.body).toMatchObject({ status: 'completed' });
         const wire = new WireClient(server.url);
         const inserts = Object.fromEntries(keys.map((key) => [key, { generation: 'second' }]));

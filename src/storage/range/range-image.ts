@@ -16,9 +16,6 @@ interface ImageOwner {
 /** The note of a range that began as a copy: since which sequence its changes are its own. */
 export const imageNote = 'image';
 
-/** Made with the first TTL of a table, beside what migrations make. */
-const ttlIndex = 'documents_by_lifetime';
-
 /**
  * Makes the copied file of another range the file of this one: documents, parts and changes keep their sequences, so that
  * copied indexes go on with it; one change is repeated above `aboveSequence`. Answers of requests go, and so does the mark
@@ -46,10 +43,12 @@ function openImage(path: string): Database {
     // It is synced whole before it is put in its place.
     database.run('PRAGMA synchronous = OFF');
     const expected = new Set(schemaOfRanges());
-    const isKnown = ({ name, sql }: SchemaRow) => name === ttlIndex || expected.has(`${name} ${sql}`);
     const found = schemaOf(database);
-    const hasAll = found.filter(({ name }) => name !== ttlIndex).length === expected.size;
-    if (!hasAll || !found.every(isKnown)) throw corrupted();
+    const others = found.filter((row) => !expected.has(textOf(row)));
+    const hasAll = found.length - others.length === expected.size;
+    if (!hasAll || others.some(({ type }) => type !== 'index')) throw corrupted();
+    // Those that a table's settings ask for are made again by its first use.
+    for (const { name } of others) database.run(`DROP INDEX "${name.replaceAll('"', '""')}"`);
     return database;
   } catch (error) {
     database.close();
@@ -58,19 +57,24 @@ function openImage(path: string): Database {
 }
 
 interface SchemaRow {
+  type: string;
   name: string;
   sql: string | null;
 }
 
 function schemaOf(database: Database): SchemaRow[] {
-  return database.query('SELECT name, sql FROM sqlite_schema').all() as SchemaRow[];
+  return database.query('SELECT type, name, sql FROM sqlite_schema').all() as SchemaRow[];
+}
+
+function textOf({ type, name, sql }: SchemaRow): string {
+  return `${type} ${name} ${sql}`;
 }
 
 function schemaOfRanges(): string[] {
   const database = new Database(':memory:', { strict: true });
   try {
     for (const migration of rangeMigrations) migration(database);
-    return schemaOf(database).map(({ name, sql }) => `${name} ${sql}`);
+    return schemaOf(database).map(textOf);
   } finally {
     database.close();
   }

@@ -1,0 +1,240 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BenchCase, BenchContext } from '../case.ts';
+import { HttpConnection, requestBytes } from '../client/http-connection.ts';
+import { type Comparison, compare } from '../measure/comparison.ts';
+import { processMemory } from '../measure/process-memory.ts';
+import { percentile } from '../measure/statistics.ts';
+import { SundewServer } from '../processes/sundew-server.ts';
+import { TemporaryDirectory } from '../processes/temporary-directory.ts';
+import { Xorshift32 } from '../workloads/xorshift32.ts';
+
+const documents = { smoke: 5_000, full: 100_000, scale: 1_000_000 } as const;
+const dimension = 128;
+const batchSize = 500;
+const words = 'time year people way day man thing woman life child world school state family student group'.split(' ');
+const sampleMs = 50;
+const pollMs = 20;
+const MiB = 1_024 * 1_024;
+
+export const backup: BenchCase = {
+  name: 'backup',
+  summary: 'backups beside `zstd -3`, restores beside `/batch`, increments, memory, and writes meanwhile',
+  run,
+};
+
+interface Turn {
+  loadSeconds: number;
+  portable: { seconds: number; bytes: number; restoreSeconds: number };
+  native: { seconds: number; restoreSeconds: number };
+  zstdSeconds: number;
+  incrementSeconds: number;
+  memoryBytes: number;
+  /** 99 of 100 writes take no longer, milliseconds. */
+  writes: { idleMs: number; besideMs: number };
+}
+
+async function run(context: BenchContext): Promise<Comparison[]> {
+  const count = documents[context.tier];
+  const turns: Turn[] = [];
+  for (let pair = 0; pair < context.pairs; pair += 1) turns.push(await turn(context, count));
+  const rates = (seconds: (turn: Turn) => number) => turns.map((each) => count / seconds(each));
+  const bytesPerSecond = (seconds: (turn: Turn) => number) =>
+    turns.map((each) => each.portable.bytes / seconds(each) / MiB);
+  const loaded = { name: 'POST /batch until the indexes show it', values: rates((each) => each.loadSeconds) };
+  const notes = { documents: count, dimension };
+  return [
+    compare({
+      name: 'portable-backup',
+      unit: 'MiB/s',
+      ours: bytesPerSecond((each) => each.portable.seconds),
+      peer: { name: 'zstd -3 over the same lines in a file', values: bytesPerSecond((each) => each.zstdSeconds) },
+      aim: { kind: 'at_least', value: 0.7 },
+      notes,
+    }),
+    compare({
+      name: 'portable-restore',
+      unit: 'docs/s',
+      ours: rates((each) => each.portable.restoreSeconds),
+      peer: loaded,
+      aim: { kind: 'at_least', value: 1.5 },
+      notes,
+    }),
+    compare({
+      name: 'native-restore',
+      unit: 'docs/s',
+      ours: rates((each) => each.native.restoreSeconds),
+      peer: loaded,
+      aim: { kind: 'at_least', value: 5 },
+      notes: { ...notes, nativeBackupSeconds: turns.map((each) => each.native.seconds.toFixed(2)).join(', ') },
+    }),
+    compare({
+      name: 'increment-of-one-percent',
+      unit: 's',
+      ours: turns.map((each) => each.incrementSeconds),
+      peer: { name: 'the full backup', values: turns.map((each) => each.portable.seconds) },
+      aim: { kind: 'at_most', value: 0.05 },
+      notes,
+    }),
+    compare({
+      name: 'memory',
+      unit: 'MiB above idle',
+      ours: turns.map((each) => each.memoryBytes / MiB),
+      aim: { kind: 'at_most', value: 256 },
+      notes,
+    }),
+    compare({
+      name: 'writes-meanwhile',
+      unit: 'ms p99',
+      ours: turns.map((each) => each.writes.besideMs),
+      peer: { name: 'the same without a backup', values: turns.map((each) => each.writes.idleMs) },
+      aim: { kind: 'at_most', value: 2 },
+      notes,
+    }),
+  ];
+}
+
+async function turn({ placement, progress, seed }: BenchContext, count: number): Promise<Turn> {
+  using archive = new TemporaryDirectory();
+  using settings = new TemporaryDirectory();
+  const file = join(settings.path, 'sundew.yaml');
+  const io = `{protocol: filesystem, root: "${archive.path}"}`;
+  const connection = `{kind: external_io, capabilities: [backup.write, restore.read], external_io: ${io}}`;
+  writeFileSync(file, `connections: {archive: ${connection}}\n`);
+  await using server = await SundewServer.start({ placement, arguments: ['--config', file] });
+  const location = `file://${archive.path}`;
+  const post = (path: string, body: object) => server.request('POST', path, JSON.stringify(body));
+  const backUp = async (id: string, more: object = {}) => {
+    const made = await post('/db/v1/backup', { backup_id: id, location, table_names: ['t'], ...more });
+    if ((made as { status: string }).status !== 'completed') throw new Error(JSON.stringify(made));
+  };
+  await server.createTable('t', { indexes: { v: { type: 'embeddings', external: true, dimension } } });
+  await server.createTable('other');
+  progress(`${count} documents with vectors`);
+  const loadSeconds = await load(server, bodies(0, count, seed));
+  const idleMs = await writesUntil(server, Bun.sleep(2_000));
+  const idle = memoryOf(server);
+  let peak = idle;
+  const sampler = setInterval(() => {
+    peak = Math.max(peak, memoryOf(server));
+  }, sampleMs);
+  const portableSeconds = await seconds(() => backUp('portable'));
+  clearInterval(sampler);
+  const lines = join(settings.path, 'lines');
+  const bytes = await unpack(join(archive.path, 'portable'), lines);
+  const zstdSeconds = await seconds(() => zstd(lines));
+  const besideMs = await writesUntil(server, backUp('beside'));
+  await load(server, bodies(0, Math.ceil(count / 100), seed + 1));
+  const incrementSeconds = await seconds(() => backUp('increment', { base_backup_id: 'portable' }));
+  const nativeSeconds = await seconds(() => backUp('native', { format: 'native' }));
+  await server.dropTable('t');
+  progress('restores');
+  const restored = async (id: string) => {
+    const took = await seconds(() => restore(server, { backup_id: id, location }));
+    await server.dropTable('t');
+    return took;
+  };
+  return {
+    loadSeconds,
+    portable: { seconds: portableSeconds, bytes, restoreSeconds: await restored('portable') },
+    native: { seconds: nativeSeconds, restoreSeconds: await restored('native') },
+    zstdSeconds,
+    incrementSeconds,
+    memoryBytes: peak - idle,
+    writes: { idleMs, besideMs },
+  };
+}
+
+async function seconds(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return (performance.now() - start) / 1_000;
+}
+
+function memoryOf(server: SundewServer): number {
+  return processMemory(server.process.pid, () => false).anonymous;
+}
+
+/** Bodies of `/batch`; the last waits until its documents are shown. */
+function* bodies(first: number, count: number, seed: number): Generator<Uint8Array> {
+  const random = new Xorshift32(seed);
+  const pick = () => words[random.next() % words.length];
+  for (let start = first; start < first + count; start += batchSize) {
+    const end = Math.min(first + count, start + batchSize);
+    const inserts: Record<string, unknown> = {};
+    for (let at = start; at < end; at += 1) {
+      const v = Array.from({ length: dimension }, () => (random.next() % 20_001) / 10_000 - 1);
+      inserts[`k${at}`] = { text: Array.from({ length: 40 }, pick).join(' '), n: at, _embeddings: { v } };
+    }
+    const level = end === first + count ? { sync_level: 'full_index' } : {};
+    yield requestBytes('POST', '/db/v1/tables/t/batch', JSON.stringify({ inserts, ...level }));
+  }
+}
+
+/** Seconds without those in which the bodies were made. */
+async function load(server: SundewServer, messages: Generator<Uint8Array>): Promise<number> {
+  let making = 0;
+  function* timed(): Generator<Uint8Array> {
+    for (;;) {
+      const start = performance.now();
+      const next = messages.next();
+      making += performance.now() - start;
+      if (next.done) return;
+      yield next.value;
+    }
+  }
+  return (await seconds(() => server.sendAll(timed()))) - making / 1_000;
+}
+
+/** The 99th percentile of small writes to another table, one after another, until `end` resolves; milliseconds. */
+async function writesUntil(server: SundewServer, end: Promise<unknown>): Promise<number> {
+  let isOver = false;
+  const over = end.finally(() => {
+    isOver = true;
+  });
+  const connection = await HttpConnection.open(server.port);
+  const took: number[] = [];
+  for (let n = 0; !isOver; n += 1) {
+    const message = requestBytes('POST', '/db/v1/tables/other/batch', `{"inserts":{"k${n % 100}":{"n":${n}}}}`);
+    const start = performance.now();
+    await connection.send(message);
+    took.push(performance.now() - start);
+  }
+  connection.close();
+  await over;
+  return percentile(took.sort((left, right) => left - right), 0.99);
+}
+
+/** Writes the lines of a backup's only range into one file; returns how many bytes they have. */
+async function unpack(folder: string, to: string): Promise<number> {
+  const writer = Bun.file(to).writer();
+  let bytes = 0;
+  for (const name of (readdirSync(folder, { recursive: true }) as string[]).sort()) {
+    if (!name.endsWith('.ndjson.zst')) continue;
+    const unpacker = Bun.spawn(['zstd', '-dc', join(folder, name)], { stdout: 'pipe' });
+    for await (const chunk of unpacker.stdout) {
+      writer.write(chunk);
+      bytes += chunk.byteLength;
+      await writer.flush();
+    }
+    if ((await unpacker.exited) !== 0) throw new Error('zstd could not read the archive');
+  }
+  await writer.end();
+  return bytes;
+}
+
+async function zstd(path: string): Promise<void> {
+  mkdirSync(`${path}.out`);
+  const packer = Bun.spawn(['zstd', '-3', '-q', '-f', path, '-o', join(`${path}.out`, 'lines.zst')]);
+  if ((await packer.exited) !== 0) throw new Error('zstd failed');
+}
+
+async function restore(server: SundewServer, body: object): Promise<void> {
+  const asked = (await server.request('POST', '/db/v1/restore', JSON.stringify(body))) as { job_id: string };
+  for (;;) {
+    const job = (await server.request('GET', `/db/v1/restore/jobs/${asked.job_id}`)) as { phase: string };
+    if (job.phase === 'succeeded') return;
+    if (job.phase === 'failed' || job.phase === 'cancelled') throw new Error(JSON.stringify(job));
+    await Bun.sleep(pollMs);
+  }
+}
