@@ -202,7 +202,7 @@ async function writesUntil(server: SundewServer, end: Promise<unknown>): Promise
   }
   connection.close();
   await over;
-  return percentile(took.sort((left, right) => left - right), 0.99);
+  return percentile(took, 0.99);
 }
 
 /** Writes the lines of a backup's only range into one file; returns how many bytes they have. */

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { BackupBucket } from '../../support/backup-bucket.ts';
-import { restore } from '../../support/restore-jobs.ts';
+import { endOfRestore, restore } from '../../support/restore-jobs.ts';
 import type { TestServer } from '../../support/test-server.ts';
 
 const timeout = { timeout: 60_000 };
@@ -93,6 +95,35 @@ describe('an S3-compatible store', () => {
           tables: [{ name: 't', status: 'failed', code: 'backup_outcome_ambiguous', retryable: true }],
         },
       ]);
+    },
+    timeout,
+  );
+
+  test(
+    'that gives nothing back for a while: a restore is cancelled meanwhile, and its tables stay as they were',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await bucket.server();
+      await fill(server);
+      expect((await server.send('POST', '/db/v1/backup', request)).body).toMatchObject({ status: 'completed' });
+      await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a1: { n: 'kept' } } });
+      const reading = Promise.withResolvers<void>();
+      let isHeld = true;
+      bucket.misbehave = ({ method, url }) => {
+        if (method !== 'GET' || !url.includes('.ndjson.zst')) return undefined;
+        reading.resolve();
+        return isHeld ? new Response('<Error/>', { status: 500 }) : undefined;
+      };
+      const body = { ...request, restore_mode: 'overwrite' };
+      const asked = await server.send<{ job_id: string }>('POST', '/db/v1/restore', body);
+      await reading.promise;
+      const path = `/db/v1/restore/jobs/${asked.body.job_id}`;
+      expect((await server.send('DELETE', path)).body).toMatchObject({ cancel_requested: true });
+      isHeld = false;
+      const job = await endOfRestore(server, asked.body.job_id);
+      expect(job).toMatchObject({ phase: 'cancelled', published_table_count: 0, cancel_requested: true });
+      expect((await server.send('GET', '/db/v1/tables/t/lookup/a1')).body).toMatchObject({ n: 'kept' });
+      expect(readdirSync(join(server.directory, 'ranges'))).toHaveLength(2);
     },
     timeout,
   );

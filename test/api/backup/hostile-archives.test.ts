@@ -69,6 +69,10 @@ async function backUp(server: TestServer, place: BackupPlace): Promise<void> {
 
 const lines = (...texts: string[]) => Bun.zstdCompressSync(Buffer.from(texts.map((text) => `${text}\n`).join('')));
 const size = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n`).join('')).byteLength;
+const image = (path: string) => ({
+  path,
+  file: { name: 'b/none', bytes: 1, sha256: '0'.repeat(64), blocks: [{ bytes: 1, size: 1, crc: 0 }] },
+});
 const one = '{"id":1,"key":"a","version":1,"document":{"n":1}}';
 const two = '{"id":2,"key":"a","version":1,"document":{"n":1}}';
 
@@ -86,6 +90,11 @@ describe('a restore of an archive that somebody has forged', () => {
     ['no index', () => ofTable({ indexes: [] })],
     ['versions of the far future', () => ofRange({ head: Number.MAX_SAFE_INTEGER })],
     ['more documents than there are', () => ofRange({ documents: 3 })],
+    ['an image above the range', () => ofRange({ image: [image('indexes/1/../../x')] })],
+    ['an image with an absolute path', () => ofRange({ image: [image('/etc/x')] })],
+    ['an image of one path twice', () => ofRange({ image: [image('documents.db'), image('documents.db')] })],
+    ['an image without documents', () => ofRange({ image: [image('indexes/1/x')] })],
+    ['an image whose file is not there', () => ofRange({ image: [image('documents.db')] })],
     ['a bomb', (place) => ofPayload(place, bomb, 8 * 1_024 * 1_024)],
     ['two frames in one block', (place) => ofPayload(place, Buffer.concat([lines(one), bomb]), size(one))],
     ['one key under two numbers', (place) => ofPayload(place, lines(one, two), size(one, two))],
