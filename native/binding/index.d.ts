@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: f49886e4c7f3cc6f64d9cccd6e2d07a2a05a74d71ffc9edcd5a85954bbddd589
+// SHA-256 of its sources: d103d29abcc2e492e19173bfe6a45f95bb68334fc0e196f85701d507ed6d266b
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -137,10 +137,10 @@ export declare function grammarRefused(grammar: number): Uint32Array;
 
 /**
  * Runs a graph search over the graph index of each range of a table. `removedJson` maps keys of deleted documents to the
- * sequence of each range up to which edges to them are gone. Answers JSON. `cancel` stops it under the number `operation`,
- * 0 never.
+ * sequence of each range up to which edges to them are gone. Answers JSON, at once where the search is short, and by a
+ * promise otherwise; `cancel` stops that under the number `operation`, 0 never.
  */
-export declare function graphSearch(handles: Array<number>, requestJson: string, removedJson: string, operation: number): Promise<string>;
+export declare function graphSearch(handles: Array<number>, requestJson: string, removedJson: string, operation: number): string | Promise<string>;
 
 /** For each row of the frame an object of path -> marked fragments, as a JSON array; by the mapping of these options. */
 export declare function highlightDocuments(optionsJson: string, planJson: string, highlightJson: string, frame: Uint8Array): Promise<string>;
@@ -197,7 +197,8 @@ export declare function orderPage(optionsJson: string, planJson: string, hitsJso
 
 /**
  * Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
- * leg of the plan its index of each range, leg after leg, 0 for a leg that has its documents with it. `vectors`: the query vectors of the legs, one after another.
+ * leg of the plan its index of each range, leg after leg, 0 for a leg that has its documents with it. `vectors`: the query
+ * vectors of the legs, one after another.
  * What is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
  * `operation`, 0 never. `isAlone`: no other caller waits, so that a longer answer at once is better than a promise.
  */

@@ -130,5 +130,6 @@ export async function searchGraph(
   const operation = takeOperation();
   const [requestJson, removedJson] = [JSON.stringify(request), JSON.stringify(removed)];
   const started = callNative(() => nativeAddon().graphSearch(handles, requestJson, removedJson, operation));
-  return JSON.parse(await untilAborted(operation, started, caller)) as NativeGraphAnswer;
+  const answer = typeof started === 'string' ? started : await untilAborted(operation, started, caller);
+  return JSON.parse(answer) as NativeGraphAnswer;
 }

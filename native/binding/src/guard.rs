@@ -5,7 +5,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use napi::bindgen_prelude::{AsyncTask, JsObjectValue, JsValue, ToNapiValue, TypeName};
-use napi::{Env, Status, Task};
+use napi::{Env, Status, Task, sys};
 use sundew_base::failpoint;
 use sundew_engine::error::EngineError;
 
@@ -73,6 +73,32 @@ where
 
     fn resolve(&mut self, env: Env, output: Self::Output) -> napi::Result<Self::JsValue> {
         output.map_err(|error| js_error(&env, error))
+    }
+}
+
+/// An answer that is there already, or a promise of it.
+pub enum Answered<I, T>
+where
+    I: Send + 'static,
+    T: ToNapiValue + TypeName + Send + 'static,
+{
+    AtOnce(T),
+    Later(Started<I, T>),
+}
+
+impl<I, T> ToNapiValue for Answered<I, T>
+where
+    I: Send + 'static,
+    T: ToNapiValue + TypeName + Send + 'static,
+{
+    unsafe fn to_napi_value(env: sys::napi_env, value: Self) -> napi::Result<sys::napi_value> {
+        // SAFETY: `env` is valid by the contract of this function.
+        unsafe {
+            match value {
+                Self::AtOnce(answer) => ToNapiValue::to_napi_value(env, answer),
+                Self::Later(task) => ToNapiValue::to_napi_value(env, task),
+            }
+        }
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use napi::bindgen_prelude::{ToNapiValue, Uint8Array};
-use napi::{Env, sys};
+use napi::Env;
+use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::{Hits, QueryPlan, TextIndex};
 use sundew_engine::retrieval::{self, LegIndex};
 
-use crate::guard::{EngineTask, Started, call};
+use crate::guard::{Answered, EngineTask, call};
 use crate::indexes::{leg_index, text_index};
 use crate::json::{from_json, to_json};
 use crate::operations::{self, Operation};
@@ -60,26 +60,9 @@ fn at_once_nanos_max(is_alone: bool, ranges: usize) -> u64 {
     }
 }
 
-/// An answer that is there already, or a promise of it.
-pub enum Answered {
-    AtOnce(NativeHits),
-    Later(Started<QueryInput, NativeHits>),
-}
-
-impl ToNapiValue for Answered {
-    unsafe fn to_napi_value(env: sys::napi_env, value: Self) -> napi::Result<sys::napi_value> {
-        // SAFETY: `env` is valid by the contract of this function.
-        unsafe {
-            match value {
-                Self::AtOnce(hits) => ToNapiValue::to_napi_value(env, hits),
-                Self::Later(task) => ToNapiValue::to_napi_value(env, task),
-            }
-        }
-    }
-}
-
 /// Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
-/// leg of the plan its index of each range, leg after leg, 0 for a leg that has its documents with it. `vectors`: the query vectors of the legs, one after another.
+/// leg of the plan its index of each range, leg after leg, 0 for a leg that has its documents with it. `vectors`: the query
+/// vectors of the legs, one after another.
 /// What is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
 /// `operation`, 0 never. `isAlone`: no other caller waits, so that a longer answer at once is better than a promise.
 #[napi(ts_return_type = "NativeHits | Promise<NativeHits>")]
@@ -91,7 +74,7 @@ pub fn query(
     vectors: Uint8Array,
     operation: u32,
     is_alone: bool,
-) -> napi::Result<Answered> {
+) -> napi::Result<Answered<QueryInput, NativeHits>> {
     call(&env, || {
         let indexes = handles.iter().map(|handle| text_index(*handle)).collect::<Result<Vec<_>, _>>()?;
         let vector_indexes = vector_handles.iter().map(|handle| leg_index(*handle)).collect::<Result<Vec<_>, _>>()?;

@@ -54,3 +54,32 @@ pub fn search(
     }
     Ok(answer)
 }
+
+/// Edges and nodes that a search at once may look at: some tens of microseconds.
+const AT_ONCE_MAX: u64 = 1_000;
+/// A search begins with a look at every segment.
+const AT_ONCE_SEGMENTS_MAX: usize = 32;
+
+/// The whole answer where the search is short; none where it is not, which the next call then finds out for itself. The way
+/// to another thread and back takes longer than such a search.
+pub fn search_at_once(
+    indexes: &[Arc<GraphIndex>],
+    request: &GraphRequest,
+    removed: &RemovedTargets,
+) -> Result<Option<GraphAnswer>, EngineError> {
+    let is_short = match request.search {
+        Search::Edges { .. } | Search::Traverse(_) | Search::Paths(_) => true,
+        Search::Pattern(_) | Search::Algorithm(_) | Search::Count | Search::Sources { .. } => false,
+    };
+    let segments: usize = indexes.iter().map(|index| index.snapshot().segments.len()).sum();
+    if !is_short || segments > AT_ONCE_SEGMENTS_MAX {
+        return Ok(None);
+    }
+    let bounded = GraphRequest {
+        edges_max: request.edges_max.min(AT_ONCE_MAX),
+        nodes_max: request.nodes_max.min(AT_ONCE_MAX),
+        ..request.clone()
+    };
+    let answer = search(indexes, &bounded, removed, &|| false)?;
+    Ok(Some(answer).filter(|answer| answer.partial.is_none()))
+}
