@@ -27,8 +27,8 @@ export function startMetricsServer(host: string, port: number, metrics: Metrics,
         },
       },
       '/metrics': {
-        GET: () =>
-          new Response(metrics.render(), {
+        GET: async () =>
+          new Response(await metrics.render(), {
             headers: { ...headers, 'content-type': 'text/plain; version=0.0.4; charset=utf-8' },
           }),
       },

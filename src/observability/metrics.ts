@@ -1,30 +1,30 @@
+import Counter from 'prom-client/lib/counter.js';
+import Gauge from 'prom-client/lib/gauge.js';
+import Registry from 'prom-client/lib/registry.js';
 import { assert } from '../lib/assert.ts';
+import { Histogram, type HistogramSeries } from './histogram.ts';
 import { type MetricDefinition, type MetricName, metricDefinitions } from './metric-definitions.ts';
-import { HistogramSeries, labelText, ValueSeries } from './metric-series.ts';
+
+type Instrument = Counter | Gauge | Histogram;
+/** One series of an instrument, kept so that a hot path does not build label sets again and again. */
+type Series = Counter.Internal | Gauge.Internal<string> | HistogramSeries;
 
 /** Takes observations in the unit of the histogram's name. */
 export interface Observer {
   observe(value: number): void;
 }
 
-type Series = ValueSeries | HistogramSeries;
-
-/** Stands between the values of labels in the key of a series. */
-const labelSeparator = '\u0000';
-
-/**
- * The registry of all metrics, and their text form (Prometheus exposition format 0.0.4). The usual client library keeps five
- * functions for each series and checks the labels at each observation: two kilobytes for a table, and a third of the
- * processor time of a small request.
- */
+/** The registry of all metrics, and their text form (Prometheus exposition format 0.0.4). */
 export class Metrics {
-  readonly #metrics = new Map<MetricName, Map<string, Series>>();
+  readonly #registry = new Registry();
+  readonly #instruments = new Map<MetricName, Instrument>();
+  readonly #series = new Map<MetricName, Map<string, Series>>();
   readonly #collectors: (() => void)[] = [];
 
   constructor() {
     for (const name of Object.keys(metricDefinitions) as MetricName[]) {
-      this.#metrics.set(name, new Map());
-      this.clear(name);
+      this.#instruments.set(name, this.#instrument(metricDefinitions[name]));
+      this.#series.set(name, new Map());
     }
   }
 
@@ -34,11 +34,11 @@ export class Metrics {
   }
 
   increment(name: MetricName, labels: readonly string[] = [], by = 1): void {
-    (this.#at(name, labels) as ValueSeries).add(by);
+    (this.#at(name, labels) as Counter.Internal).inc(by);
   }
 
   set(name: MetricName, labels: readonly string[], value: number): void {
-    (this.#at(name, labels) as ValueSeries).set(value);
+    (this.#at(name, labels) as Gauge.Internal<string>).set(value);
   }
 
   /** One series of a histogram, for a path too hot to look it up at each observation. */
@@ -53,54 +53,50 @@ export class Metrics {
 
   /** Forgets the series for whose first label `isGone` holds. */
   forget(name: MetricName, isGone: (label: string) => boolean): void {
-    const all = this.#seriesOf(name);
-    for (const key of all.keys()) {
-      const end = key.indexOf(labelSeparator);
-      if (isGone(end === -1 ? key : key.slice(0, end))) all.delete(key);
+    const series = this.#series.get(name);
+    for (const key of [...(series?.keys() ?? [])]) {
+      const labels = key.split('\u0000');
+      if (!isGone(labels[0] ?? '')) continue;
+      this.#instruments.get(name)?.remove(...labels);
+      series?.delete(key);
     }
   }
 
   /** Forgets every series, before a collector fills it again: what is gone must not linger. */
   clear(name: MetricName): void {
-    this.#seriesOf(name).clear();
-    // A single value is told from the start.
-    const { kind, labels }: MetricDefinition = metricDefinitions[name];
-    if (labels.length === 0 && kind !== 'histogram') this.#at(name, []);
+    this.#instruments.get(name)?.reset();
+    this.#series.get(name)?.clear();
   }
 
-  render(): string {
+  render(): Promise<string> {
     for (const collect of this.#collectors) collect();
-    const lines: string[] = [];
-    for (const [metric, all] of this.#metrics) {
-      const { name, help, kind, labels }: MetricDefinition = metricDefinitions[metric];
-      if (lines.length > 0) lines.push('');
-      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`);
-      for (const [key, series] of all) {
-        series.write(lines, name, labels.length === 0 ? '' : labelText(labels, key.split(labelSeparator)));
-      }
-    }
-    lines.push('');
-    return lines.join('\n');
+    return this.#registry.metrics();
   }
 
-  #seriesOf(name: MetricName): Map<string, Series> {
-    const all = this.#metrics.get(name);
-    assert(all, 'every metric is defined');
-    return all;
+  #instrument({ kind, name, help, labels, buckets }: MetricDefinition): Instrument {
+    const common = { name, help, labelNames: [...labels], registers: [this.#registry] };
+    if (kind === 'counter') return new Counter(common);
+    if (kind === 'gauge') return new Gauge(common);
+    const histogram = new Histogram({ name, help, labelNames: labels, buckets: buckets ?? [] });
+    // The registry asks a metric for no more than its name and its values.
+    this.#registry.registerMetric(histogram as unknown as Counter);
+    return histogram;
   }
 
   #at(name: MetricName, labels: readonly string[]): Series {
-    const all = this.#seriesOf(name);
-    const key = labels.length === 1 ? (labels[0] ?? '') : labels.join(labelSeparator);
-    const found = all.get(key);
+    const known = this.#series.get(name);
+    const instrument = this.#instruments.get(name);
+    assert(known && instrument, 'every metric is defined');
+    const key = labels.length === 1 ? (labels[0] ?? '') : labels.join('\u0000');
+    const found = known.get(key);
     if (found) return found;
     const definition: MetricDefinition = metricDefinitions[name];
     assert(
       labels.length === definition.labels.length,
       `${definition.name} takes the labels ${definition.labels.join(', ')}`,
     );
-    const series = definition.kind === 'histogram' ? new HistogramSeries(definition.buckets ?? []) : new ValueSeries();
-    all.set(key, series);
+    const series = instrument.labels(...labels);
+    known.set(key, series);
     return series;
   }
 }

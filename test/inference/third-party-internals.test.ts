@@ -17,6 +17,7 @@ test.each([
     'model-host/backends/onnx/sound/real-transform.ts calls its functions by address',
   ],
   ['node-llama-cpp', '3.22.1', 'model-host/backends/llama/binding.ts uses its native classes'],
+  ['prom-client', '15.1.3', 'observability/metrics.ts loads four of its files'],
 ] as const)('%s is pinned at %s: %s', (name, version) => {
   expect(packageFile.dependencies[name]).toBe(version);
 });
@@ -79,4 +80,10 @@ test('the native classes of llama.cpp have the methods that are called', async (
   );
   expect(methods(binding.AddonSampler)).toEqual(expect.arrayContaining(['dispose', 'applyConfig']));
   expect([typeof binding.getIsArchRecurrent, typeof binding.getIsArchHybrid]).toEqual(['function', 'function']);
+});
+
+test('the parts of the metrics client can be loaded one by one', async () => {
+  const parts = ['counter', 'gauge', 'histogram', 'registry'];
+  const loaded = await Promise.all(parts.map((part) => import(`prom-client/lib/${part}.js`)));
+  for (const { default: part } of loaded) expect(typeof part).toBe('function');
 });

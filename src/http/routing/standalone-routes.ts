@@ -44,7 +44,7 @@ function metricsRoute(path: '/metrics' | '/ai/v1/metrics', metrics: Metrics): Ro
     tag: 'Operations',
     summary: 'The metrics, in the text format of Prometheus.',
     responses: { 200: { description: 'The metrics.', contentType: 'text/plain' } },
-    handler: () =>
-      new Response(metrics.render(), { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } }),
+    handler: async () =>
+      new Response(await metrics.render(), { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } }),
   });
 }

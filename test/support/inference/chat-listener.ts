@@ -76,10 +76,7 @@ export function chatListener(
     pool,
     /** Values of a metric by its labels. */
     async counted(name: string): Promise<Record<string, number>> {
-      const lines = metrics
-        .render()
-        .split('\n')
-        .filter((line) => line.startsWith(`${name}{`));
+      const lines = (await metrics.render()).split('\n').filter((line) => line.startsWith(`${name}{`));
       return Object.fromEntries(
         lines.map((line) => [/\{(.*)\}/.exec(line)?.[1] ?? '', Number(line.split(' ').at(-1))]),
       );

@@ -72,7 +72,7 @@ describe('metrics', () => {
     metrics.observe('queryStage', ['plan'], 0.0005);
     metrics.observe('queryStage', ['plan'], 0.02);
     metrics.observe('queryStage', ['plan'], 99);
-    const text = metrics.render();
+    const text = await metrics.render();
     expect(text).toContain(
       '# TYPE sundew_http_requests_total counter\nsundew_http_requests_total{route="/a",method="GET",code="200"} 3\n',
     );
@@ -88,7 +88,7 @@ describe('metrics', () => {
   test('label values are escaped', async () => {
     const metrics = new Metrics();
     metrics.set('documents', ['a"b\\c\nd'], 1);
-    expect(metrics.render()).toContain('sundew_documents{table="a\\"b\\\\c\\nd"} 1\n');
+    expect(await metrics.render()).toContain('sundew_documents{table="a\\"b\\\\c\\nd"} 1\n');
   });
 
   test('collectors refresh gauges at every scrape, and cleared ones do not linger', async () => {
@@ -98,9 +98,9 @@ describe('metrics', () => {
       metrics.clear('documents');
       for (const name of names) metrics.set('documents', [name], 1);
     });
-    expect(metrics.render()).toContain('{table="b"}');
+    expect(await metrics.render()).toContain('{table="b"}');
     names = ['a'];
-    expect(metrics.render()).not.toContain('{table="b"}');
+    expect(await metrics.render()).not.toContain('{table="b"}');
   });
 
   test('the wrong number of labels is a fault', () => {
@@ -166,10 +166,10 @@ describe('event loop monitor', () => {
     const metrics = new Metrics();
     const stop = startEventLoopMonitor(clock, metrics);
     await clock.advance(100);
-    expect(metrics.render()).toContain('sundew_event_loop_stall_seconds_bucket{le="0.001"} 5\n');
-    expect(metrics.render()).toContain('sundew_event_loop_stall_max_seconds 0\n');
+    expect(await metrics.render()).toContain('sundew_event_loop_stall_seconds_bucket{le="0.001"} 5\n');
+    expect(await metrics.render()).toContain('sundew_event_loop_stall_max_seconds 0\n');
     stop();
     await clock.advance(1_000);
-    expect(metrics.render()).toContain('sundew_event_loop_stall_seconds_count 5\n');
+    expect(await metrics.render()).toContain('sundew_event_loop_stall_seconds_count 5\n');
   });
 });
