@@ -184,7 +184,12 @@ export class Enrichment {
       if (!(error instanceof ServiceError) || faultOf(error) !== 'provider' || !error.retryable) throw error;
       if (error.code === 'credential_unavailable') throw new ServiceError('invalid_request', error.message);
       if (isKnown) return undefined;
-      throw error;
+      const { message, retryAfterMs } = error;
+      throw new ServiceError(
+        'embedder_unavailable',
+        `the embedder cannot be asked for the length of its vectors: ${message}; give the length to create it all the same`,
+        { cause: error, ...(retryAfterMs !== undefined && { retryAfterMs }) },
+      );
     }
   }
 }

@@ -1,12 +1,13 @@
 import { type CommonDefinition, type CommonIndexConfig, countsOfDocuments, type IndexKind } from './index-kind.ts';
-import { type ManagedMembers, type ManagedSource, managedSourceOf } from './managed-source.ts';
+import { type EmbeddingsPolicies, type ManagedMembers, type ManagedSource, managedSourceOf } from './managed-source.ts';
 
 export const distanceMetrics = ['l2_squared', 'cosine', 'inner_product'] as const;
 export type DistanceMetric = (typeof distanceMetrics)[number];
 
 /** A checked configuration of an index of dense vectors, which come with the documents or are made from them. */
 export type DenseConfig = CommonIndexConfig &
-  Partial<ManagedMembers> & {
+  Partial<ManagedMembers> &
+  EmbeddingsPolicies & {
     type: 'embeddings';
     /** The vectors come with the documents. */
     external: boolean;

@@ -4,7 +4,13 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { type DenseConfig, type DistanceMetric, distanceMetrics } from './dense.ts';
 import { textLegName } from './full-text.ts';
 import type { CommonIndexConfig } from './index-kind.ts';
-import { type ManagedMembers, readManagedMembers } from './managed-source.ts';
+import {
+  coveragePolicies,
+  type EmbeddingsPolicies,
+  type ManagedMembers,
+  publicationPolicies,
+  readManagedMembers,
+} from './managed-source.ts';
 import type { SparseConfig } from './sparse.ts';
 
 type EmbeddingsConfig = DenseConfig | SparseConfig;
@@ -37,6 +43,21 @@ export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexCon
     throw refused(`an index with \`external\` takes its vectors from \`_embeddings\`: leave \`${member}\` out`);
   }
   return config.sparse === true ? readSparse(common, config, managed) : readDense(common, config, managed);
+}
+
+function readPolicies(config: IndexConfig): EmbeddingsPolicies {
+  const coverage = readOneOf('coverage_policy', config.coverage_policy, coveragePolicies);
+  const publication = readOneOf('publication_policy', config.publication_policy, publicationPolicies);
+  return {
+    ...(coverage !== undefined && { coverage_policy: coverage }),
+    ...(publication !== undefined && { publication_policy: publication }),
+  };
+}
+
+function readOneOf<Name extends string>(member: string, value: string | undefined, names: readonly Name[]) {
+  const known = names.find((name) => name === value);
+  if (value !== undefined && known === undefined) throw refused(`\`${member}\` must be one of ${names.join(', ')}`);
+  return known;
 }
 
 /** The enrichment whose vectors the index holds, in any of the spellings. */
@@ -81,6 +102,7 @@ function readDense(common: CommonIndexConfig, config: IndexConfig, managed: Vect
     external: managed === undefined,
     sparse: false,
     ...managed,
+    ...readPolicies(config),
     dimension,
     distance_metric: readMetric(config.distance_metric ?? 'l2_squared'),
   };
@@ -107,7 +129,18 @@ function readSparse(common: CommonIndexConfig, config: IndexConfig, managed: Man
     throw refused(`\`chunk_size\` must be an integer from 64 to ${limits.sparseChunkMax}`);
   }
   const external = managed === undefined;
-  return { ...common, type: 'embeddings', external, sparse: true, ...managed, top_k, min_weight, chunk_size };
+  const policies = readPolicies(config);
+  return {
+    ...common,
+    type: 'embeddings',
+    external,
+    sparse: true,
+    ...managed,
+    ...policies,
+    top_k,
+    min_weight,
+    chunk_size,
+  };
 }
 
 function isIntegerWithin(value: number, least: number, greatest: number): boolean {

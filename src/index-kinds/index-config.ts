@@ -29,6 +29,8 @@ const membersOf: Record<string, string[]> = {
     'mem_only',
     'distance_metric',
     'chunker',
+    'coverage_policy',
+    'publication_policy',
     'summarizer',
     'top_k',
     'min_weight',

@@ -19,6 +19,15 @@ export interface ManagedMembers {
   chunker?: Record<string, unknown>;
 }
 
+export const coveragePolicies = ['strict', 'partial', 'best_effort'] as const;
+export const publicationPolicies = ['progressive', 'atomic'] as const;
+
+/** What clients say of indexes that are not complete. Kept and shown: every index works by the first of each. */
+export type EmbeddingsPolicies = {
+  coverage_policy?: (typeof coveragePolicies)[number];
+  publication_policy?: (typeof publicationPolicies)[number];
+};
+
 /** What the vectors of an index are made from, and by what. */
 export interface ManagedSource {
   field: string | undefined;
@@ -89,6 +98,7 @@ export function shownIndexConfig<Config extends object>(config: Config): Config 
   const { embedder, enrichments = [] } = config as Partial<ManagedMembers & { enrichments: IndexEnrichments }>;
   const shown = enrichments.map((each) => (typeof each === 'string' ? each : shownArtifact(each)));
   return {
+    ...(embedder !== undefined && { publication_policy: publicationPolicies[0] }),
     ...config,
     ...(enrichments.length === 0 ? {} : { enrichments: shown }),
     ...(embedder === undefined ? {} : { embedder: shownProviderConfig(embedder) }),

@@ -120,6 +120,11 @@ export const errorCodes = {
     true,
     'The text of a query cannot be embedded now; retry after the given time.',
   ],
+  embedder_unavailable: [
+    503,
+    true,
+    'The embedder cannot be asked for the length of its vectors now; give the length, or retry after the given time.',
+  ],
   reranker_temporarily_unavailable: [503, true, 'The reranker of a query cannot work now; retry after the given time.'],
   inference_capacity: [503, true, 'All places for work with models are taken; retry after the given time.'],
   inference_interrupted: [503, true, 'The process of a model ended while it worked; the next request gets a new one.'],

@@ -103,7 +103,11 @@ describe('a managed index', () => {
     await createTable('nothing');
     const inserts = { none: {}, null: { text: null }, empty: { text: '' }, some: { text: 'amber' } };
     await write('nothing', { inserts });
-    expect(await statusOf('nothing')).toMatchObject({ doc_count: 1, source_coverage: { failed: 0 } });
+    expect(await statusOf('nothing')).toMatchObject({
+      doc_count: 1,
+      source_coverage: { policy: 'strict', observation_complete: true, total: 4, pending: 0, failed: 0 },
+      publication: { target_vectors: 1, searchable_vectors: 1, complete: true },
+    });
     await write('nothing', { inserts: { some: { text: null } } });
     expect(await statusOf('nothing')).toMatchObject({ doc_count: 0, readiness: { state: 'ready' } });
     await write('nothing', { deletes: ['none', 'null', 'empty', 'some'] });
@@ -130,6 +134,16 @@ describe('a managed index', () => {
     await write('shaped', { inserts: { a: { title: 'Soup', tags: ['leek', 'cream'] } } });
     await write('shaped', { inserts: { b: { title: 'soup', tags: ['cream', 'leek'] }, c: { title: 'x' } } });
     expect((await nearest('shaped', 'a', 2)).sort()).toEqual(['a', 'b']);
+  });
+
+  test('keeps and shows how complete and how public it is meant to be', async () => {
+    await createTable('policies', {});
+    const policies = { coverage_policy: 'best_effort', publication_policy: 'atomic' };
+    expect((await addIndex('policies', 'plain', managed)).body).toMatchObject({ publication_policy: 'progressive' });
+    expect((await addIndex('policies', 'words', { ...managed, ...policies })).body).toMatchObject(policies);
+    expect((await details('policies', 'words')).config).toMatchObject(policies);
+    expect((await statusOf('policies')).source_coverage).toMatchObject({ policy: 'best_effort' });
+    expect((await addIndex('policies', 'text', { type: 'full_text', ...policies })).status).toBe(400);
   });
 
   test('is dropped and created again with another embedder', async () => {
@@ -206,6 +220,14 @@ describe('the configuration of a managed index is refused', () => {
     ['with a model that is not there', { ...managed, embedder: { provider: 'service', model: 'x' } }, 404, '"x"'],
     ['with no model', { ...managed, embedder: { provider: 'mock' } }, 400, '`embedder.model` is missing'],
     ['with a template that cannot be read', { ...managed, template: '{{#if x}}' }, 400, 'template'],
+    ['with a coverage that is none', { ...managed, coverage_policy: 'all' }, 400, 'must be one of strict, partial'],
+    ['with a publication that is none', { ...managed, publication_policy: 'x' }, 400, 'progressive, atomic'],
+    [
+      'with an embedder that is down, and no dimension',
+      { ...managed, embedder: { provider: 'openai', model: 'm', api_key: 'k', url: 'http://127.0.0.1:9/v1' } },
+      503,
+      'give the length',
+    ],
     ['with a path that is none', { ...managed, field: 'a..b' }, 400, 'path of member names'],
     ['with a chunker that is not there', { ...managed, chunker: { model: 'cutter' } }, 404, 'cutter'],
     [

@@ -62,15 +62,13 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     },
     error: failed?.error ?? blocker?.message ?? '',
     total_indexed: counts.doc_count,
-    ...(source.config.type === 'embeddings' && {
-      searchable_vectors: sum(ranges, (range) => range.stats?.vectorCount ?? 0),
-    }),
+    ...(source.config.type === 'embeddings' && renderVectors(ranges, readiness)),
     ...counts,
     disk_usage: sum(ranges, (range) => range.stats?.diskBytes ?? 0),
     rebuilding,
     repair: renderRepair(rebuilding, failed !== undefined, skipped),
     ...renderBackfill(ranges, readiness),
-    ...renderCoverage(ranges),
+    ...renderCoverage(ranges, source.config.coverage_policy),
     ...renderSequences(ranges, { target, published, checkpointed }),
     ...repairScan,
     repair_issue_count: skipped,
@@ -149,12 +147,40 @@ function renderBackfill(ranges: RangeIndexReport[], { complete, state }: Readine
   };
 }
 
-/** Of an index whose vectors the server makes: documents that it could not make one for. */
-function renderCoverage(ranges: RangeIndexReport[]) {
+/** `target_vectors`: those that are searchable, and one for each document that may still get some. */
+function renderVectors(ranges: RangeIndexReport[], { complete }: Readiness) {
+  const searchable = sum(ranges, (range) => range.stats?.vectorCount ?? 0);
+  const target = complete ? searchable : searchable + sum(ranges, waitingDocuments);
+  return {
+    searchable_vectors: searchable,
+    publication: { target_vectors: target, searchable_vectors: searchable, complete },
+  };
+}
+
+/** Of an index whose vectors the server makes: documents that have theirs, wait for them, or cannot have any. */
+function renderCoverage(ranges: RangeIndexReport[], policy: unknown = 'strict') {
   const made = ranges.flatMap(({ production }) => production ?? []);
   if (made.length === 0) return {};
-  const [retrying, failed] = [sum(made, (each) => each.retrying), sum(made, (each) => each.failed)];
-  return { source_coverage: { policy: 'progressive', produced: sum(made, (each) => each.produced), retrying, failed } };
+  return {
+    source_coverage: {
+      policy,
+      observation_complete: made.length === ranges.length,
+      total: sum(ranges, (range) => range.documents),
+      pending: sum(ranges, waitingDocuments),
+      produced: sum(made, (each) => each.produced),
+      retrying: sum(made, (each) => each.retrying),
+      failed: sum(made, (each) => each.failed),
+    },
+  };
+}
+
+/** Documents of a range whose vectors are not made or not shown yet; at most, since a write may be of a document twice. */
+function waitingDocuments(report: RangeIndexReport): number {
+  const { documents, head, published, production } = report;
+  if (isComplete(report)) return 0;
+  const old = production ? Math.ceil((1 - production.backfillProgress) * documents) : 0;
+  const written = head - Math.min(published, production?.liveThrough ?? published);
+  return Math.min(documents, Math.max(1, old + written, production?.retrying ?? 0));
 }
 
 function renderSequences(

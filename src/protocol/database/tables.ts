@@ -50,6 +50,18 @@ export const indexConfig = Type.Object(
     distance_metric: Type.Optional(
       Type.String({ description: 'dense embeddings: `l2_squared` (when absent), `cosine` or `inner_product`' }),
     ),
+    coverage_policy: Type.Optional(
+      Type.String({
+        description:
+          'embeddings: `strict`, `partial` or `best_effort`; kept and shown. Whatever it is, an index is complete when each of its documents has its vectors or is known to have none',
+      }),
+    ),
+    publication_policy: Type.Optional(
+      Type.String({
+        description:
+          'embeddings: `progressive` or `atomic`; kept and shown. Whatever it is, a vector is found as soon as it is there, and the state says what is missing',
+      }),
+    ),
     top_k: Type.Optional(
       Type.Number({ description: 'sparse embeddings: hits of a query that names no limit; 10 when absent' }),
     ),
