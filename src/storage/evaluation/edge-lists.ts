@@ -34,7 +34,7 @@ export class EdgeLists {
 
   /**
    * The list of a document after a row of `frame`; undefined for none. An edge that was there keeps the time of its
-   * creation, unless it had expired. Fails with `too_many_edges`.
+   * creation, unless it had expired or its target was deleted since. Fails with `too_many_edges`.
    */
   merged(frame: DocumentFrame, row: number, ordinal: number | undefined): Uint8Array<ArrayBuffer> | undefined {
     const body = frame.body(row);
@@ -50,7 +50,7 @@ export class EdgeLists {
     const held = ordinal === undefined ? [] : this.#held(ordinal, partId);
     const rules = this.#rules(partId);
     const expiredMs = this.#expiredMs(partId);
-    const live = held.filter(({ createdMs }) => createdMs > expiredMs);
+    const live = held.filter((edge) => this.#isLive(edge, expiredMs));
     const edges = withTimesOf(live, written);
     if (keepsDeclared) edges.push(...live.filter(({ origin }) => origin === 'declared'));
     const most = rules?.maxEdges || edgesMax;
@@ -68,6 +68,10 @@ export class EdgeLists {
     return ttlMs === undefined ? Number.NEGATIVE_INFINITY : this.#timeMs - ttlMs;
   }
 
+  #isLive({ createdMs, target, since }: Edge, expiredMs: number): boolean {
+    return createdMs > expiredMs && since > (this.#removed.get(target) ?? -1);
+  }
+
   /** Whether a document's list is what a row says, times left aside; what has expired or is removed is not in it. */
   equals(frame: DocumentFrame, row: number, ordinal: number): boolean {
     const body = frame.body(row);
@@ -75,8 +79,7 @@ export class EdgeLists {
     const partId = partIdOfBody(body);
     const expiredMs = this.#expiredMs(partId);
     const held = this.#held(ordinal, partId).filter(
-      ({ origin, createdMs, target, since }) =>
-        !(keepsDeclared && origin === 'declared') && createdMs > expiredMs && since > (this.#removed.get(target) ?? -1),
+      (edge) => !(keepsDeclared && edge.origin === 'declared') && this.#isLive(edge, expiredMs),
     );
     const written = readEdges(body);
     return (
