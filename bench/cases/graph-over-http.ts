@@ -19,6 +19,8 @@ const lanes = 2;
 const turnMs = { smoke: 300, full: 2_000, scale: 2_000 } as const;
 const warmUpMs = 2_000;
 const pages = 20;
+/** Seconds. */
+const checkpointWaitsMax = 90;
 const table = 'nodes';
 const path = `/db/v1/tables/${table}`;
 const prober = join(import.meta.dir, '..', 'client', 'health-prober.ts');
@@ -114,10 +116,22 @@ async function ingest(server: SundewServer, graph: RandomGraph): Promise<number>
   return (performance.now() - start) / 1_000;
 }
 
-/** Bytes of the index files. */
+interface CheckpointStatus {
+  disk_usage: number;
+  checkpoint_replay_tail_sequence_count: number;
+}
+
+/** Bytes of the index files, once they hold everything. */
 async function settledBytes(server: SundewServer): Promise<number> {
-  const answer = (await server.request('GET', `${path}/indexes/g`)) as { status?: { disk_usage?: number } };
-  return answer.status?.disk_usage ?? Number.NaN;
+  // A range at rest is opened by it.
+  await server.request('GET', `${path}/indexes/g/edges?key=${nodeKey(7)}`);
+  for (let waits = 0; waits < checkpointWaitsMax; waits += 1) {
+    const answer = (await server.request('GET', `${path}/indexes/g`)) as { status: CheckpointStatus };
+    const { disk_usage: bytes, checkpoint_replay_tail_sequence_count: behind } = answer.status;
+    if (behind === 0 && bytes > 0) return bytes;
+    await Bun.sleep(1_000);
+  }
+  throw new Error('the graph index has no checkpoint of everything');
 }
 
 function ask(server: SundewServer, message: Uint8Array) {
