@@ -116,7 +116,7 @@ describe('an embedder that is down', () => {
         dimension,
         embedder: nobody,
       });
-    expect(await create()).toMatchObject({ status: 502 });
+    expect(await create()).toMatchObject({ status: 503, body: { code: 'embedder_unavailable' } });
     expect(await create(8)).toMatchObject({ status: 201 });
     await insert(wire, 1);
     await until(async () => (await statusOf(server.url)).readiness.pending_reasons.includes('embedder_unavailable'));
