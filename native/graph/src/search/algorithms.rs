@@ -57,7 +57,7 @@ pub fn run(view: &mut GraphView<'_>, options: &AlgorithmOptions) -> GraphAnswer 
     let mut report = AlgorithmReport { iterations: 0, has_converged: true, component_count: 0 };
     let (edge_count, node_count) = (graph.edges.len() as u64, graph.keys.len() as u64);
     let mut answer = GraphAnswer { edge_count, node_count, total: node_count, ..GraphAnswer::default() };
-    if view.must_stop() {
+    if view.bounds().must_stop() {
         return answer;
     }
     match options.algorithm {
@@ -107,7 +107,7 @@ fn pagerank(
         }
         report.iterations += 1;
         report.has_converged = change < tolerance;
-        if !view.goes_on() {
+        if !view.bounds_mut().goes_on() {
             break;
         }
     }

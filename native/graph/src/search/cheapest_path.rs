@@ -83,7 +83,7 @@ pub fn cheapest(
                 continue;
             }
             view.expand(node, &mut steps);
-            if view.must_stop() {
+            if view.bounds().must_stop() {
                 return Ok(None);
             }
             for step in &steps {

@@ -34,7 +34,7 @@ impl Side {
         let (mut next, mut hops, mut steps) = (Vec::new(), Vec::new(), Vec::new());
         for node in &self.frontier {
             view.expand_towards(*node, self.direction, &mut steps);
-            if view.must_stop() {
+            if view.bounds().must_stop() {
                 return;
             }
             for step in steps.iter().filter(|step| is_open(*node, step.node)) {
@@ -87,7 +87,7 @@ pub fn fewest_hops(
             behind.advance(view, is_open);
             (&behind, &ahead)
         };
-        if view.must_stop() {
+        if view.bounds().must_stop() {
             return None;
         }
         meeting = moved.frontier.iter().copied().filter(|node| other.levels.contains_key(node)).collect();

@@ -2,6 +2,7 @@
 //! are spread over ranges, nor on the segments that their edges lie in.
 
 mod algorithms;
+mod bounds;
 mod cheapest_path;
 mod edges;
 mod fewest_hops;
@@ -45,10 +46,10 @@ pub fn search(
         Search::Count => edges::count(&mut view),
         Search::Sources { limit } => edges::sources(&mut view, request, *limit),
     };
-    if view.was_cancelled() {
+    if view.bounds().was_cancelled() {
         return Err(EngineError::new("query_timeout", "the graph search was given up"));
     }
-    answer.partial = view.partial();
+    answer.partial = view.bounds().partial();
     if request.reports_nodes {
         answer.touched = view.met_keys().map(str::to_owned).collect();
     }

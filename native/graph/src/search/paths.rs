@@ -28,7 +28,7 @@ pub fn paths<'a>(
         let starts: Vec<_> = starts.iter().map(|start| Path::at(*start)).collect();
         for target in targets {
             found.extend(best(view, options, &starts, &[target], &Blocked::default())?);
-            if view.must_stop() {
+            if view.bounds().must_stop() {
                 break;
             }
         }
@@ -92,7 +92,7 @@ fn k_best(
             if let Some(path) = best(view, options, &spur, targets, &blocked)? {
                 candidates.insert(path.nodes.clone(), path);
             }
-            if view.must_stop() {
+            if view.bounds().must_stop() {
                 return Ok(found);
             }
         }

@@ -87,7 +87,7 @@ pub fn matches<'a>(view: &mut GraphView<'a>, request: &'a GraphRequest, options:
     };
     for start in starts {
         matcher.bind(Bound { node: start, way: None });
-        if matcher.view.must_stop() {
+        if matcher.view.bounds().must_stop() {
             break;
         }
     }
@@ -121,7 +121,7 @@ impl Matcher<'_, '_> {
             let expansion = self.expansion(at + 1, node);
             for end in &expansion.ends {
                 // Ways that were found before are no work for the index, but for this search.
-                if !self.view.counts_edge() {
+                if !self.view.bounds_mut().counts_edge() {
                     break;
                 }
                 let node = expansion.hops[*end as usize].node;
@@ -134,7 +134,7 @@ impl Matcher<'_, '_> {
 
     fn take(&mut self) {
         if self.total >= self.options.matches_max {
-            self.view.stop("matches");
+            self.view.bounds_mut().stop("matches");
             return;
         }
         self.total += 1;
@@ -208,7 +208,7 @@ impl Expansion {
                     let distance = last.distance + f64::from(step.weight);
                     hops.push(Hop { node: step.node, hops: count, from: from as u32, step: *step, distance });
                 }
-                if view.must_stop() || view.meets_nodes(hops.len()) {
+                if view.bounds().must_stop() || view.bounds_mut().meets_nodes(hops.len()) {
                     break;
                 }
             }
@@ -220,7 +220,7 @@ impl Expansion {
                 found.sort_by(|left, right| view.compare(hops[*left as usize].node, hops[*right as usize].node));
                 ends.extend(found);
             }
-            if level.is_empty() || view.must_stop() {
+            if level.is_empty() || view.bounds().must_stop() {
                 break;
             }
         }

@@ -59,13 +59,13 @@ fn each_node_once(view: &mut GraphView<'_>, reached: &mut Vec<Reached>, options:
                 let distance = distance + f64::from(step.weight);
                 reached.push(Reached { step: *step, depth, from: from as u32, distance });
             }
-            if view.must_stop() {
+            if view.bounds().must_stop() {
                 break;
             }
         }
         level = level.end..reached.len();
         let compare = |left: &Reached, right: &Reached| view.compare(left.step.node, right.step.node);
-        let is_last = depth == options.max_depth || view.must_stop();
+        let is_last = depth == options.max_depth || view.bounds().must_stop();
         // Of the last level only what the answer shows is sorted.
         let shown = (start_count + options.max_results).saturating_sub(level.start);
         let mut found = &mut reached[level.clone()];
@@ -96,7 +96,7 @@ fn each_path_once(view: &mut GraphView<'_>, reached: &mut Vec<Reached>, max_dept
                 let distance = distance + f64::from(step.weight);
                 reached.push(Reached { step: *step, depth, from: from as u32, distance });
             }
-            if view.must_stop() || view.meets_nodes(reached.len()) {
+            if view.bounds().must_stop() || view.bounds_mut().meets_nodes(reached.len()) {
                 return;
             }
         }

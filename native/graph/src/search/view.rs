@@ -5,17 +5,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use sundew_base::bit_set::BitSet;
 
+use super::bounds::Bounds;
 use super::request::{Direction, FoundEdge, GraphRequest, RemovedTargets};
 use crate::key_hash::{BuildKeyHasher, hash_key};
 use crate::segment::Columns;
 use crate::snapshot::{LiveSegment, Snapshot};
 
-/// Edges between two looks at the clock.
-const EDGES_BETWEEN_LOOKS: u64 = 4096;
 const ABSENT: u32 = u32::MAX;
 
 /// One edge as it is followed: from a node at hand to another one.
@@ -79,15 +77,7 @@ pub struct GraphView<'a> {
     /// By rank: whether edges of the type are followed. Empty for all.
     followed_types: Rc<[bool]>,
     expired_at_or_before_ms: i64,
-    edges_max: u64,
-    nodes_max: u64,
-    edges_seen: u64,
-    /// Number of edges at which bounds are compared next.
-    next_look: u64,
-    until: Instant,
-    is_cancelled: &'a dyn Fn() -> bool,
-    was_cancelled: bool,
-    partial: Option<&'static str>,
+    bounds: Bounds<'a>,
 }
 
 impl<'a> GraphView<'a> {
@@ -128,16 +118,8 @@ impl<'a> GraphView<'a> {
             max_weight: request.max_weight.unwrap_or(f32::INFINITY),
             followed_types: Rc::default(),
             expired_at_or_before_ms: request.expired_at_or_before_ms.unwrap_or(i64::MIN),
-            edges_max: request.edges_max,
-            nodes_max: request.nodes_max,
-            edges_seen: 0,
-            next_look: 0,
-            until: Instant::now() + Duration::from_millis(request.millis_max),
-            is_cancelled,
-            was_cancelled: false,
-            partial: None,
+            bounds: Bounds::new(request, is_cancelled),
         };
-        view.set_next_look();
         for key in &request.hidden {
             let node = view.number_of(key, hash_key(key.as_bytes()));
             view.hidden.insert(node);
@@ -187,18 +169,12 @@ impl<'a> GraphView<'a> {
         self.direction
     }
 
-    pub fn was_cancelled(&self) -> bool {
-        self.was_cancelled
+    pub fn bounds(&self) -> &Bounds<'a> {
+        &self.bounds
     }
 
-    /// The bound that was met.
-    pub fn partial(&self) -> Option<&'static str> {
-        self.partial
-    }
-
-    /// Whether the search has to end with what it has.
-    pub fn must_stop(&self) -> bool {
-        self.partial.is_some() || self.was_cancelled
+    pub fn bounds_mut(&mut self) -> &mut Bounds<'a> {
+        &mut self.bounds
     }
 
     /// The node of a key, which may have no edge at all.
@@ -235,8 +211,8 @@ impl<'a> GraphView<'a> {
 
     #[inline]
     fn meet(&mut self, node: u32) {
-        if self.met.insert(node) && self.met.len() as u64 > self.nodes_max {
-            self.stop("nodes");
+        if self.met.insert(node) {
+            self.bounds.meets_nodes(self.met.len());
         }
     }
 
@@ -253,18 +229,6 @@ impl<'a> GraphView<'a> {
             return Rc::default();
         }
         self.type_names.iter().map(|name| names.iter().any(|each| each == name)).collect()
-    }
-
-    /// Whether this number of nodes, each counted as often as it was reached, ends the search.
-    pub fn meets_nodes(&mut self, reached: usize) -> bool {
-        if reached as u64 > self.nodes_max {
-            self.stop("nodes");
-        }
-        self.must_stop()
-    }
-
-    pub fn stop(&mut self, bound: &'static str) {
-        self.partial.get_or_insert(bound);
     }
 
     /// The number of a node in a segment. `hash` is that of its key, once it was needed.
@@ -320,7 +284,7 @@ impl<'a> GraphView<'a> {
         let Some(row) = columns.row_of_node(local).filter(|row| live.is_live(*row)) else { return };
         let mut last = None;
         for edge in columns.row_edges(row) {
-            if !self.counts_edge() {
+            if !self.bounds.counts_edge() {
                 return;
             }
             let target = columns.targets[edge];
@@ -342,7 +306,7 @@ impl<'a> GraphView<'a> {
         let SegmentView { live, columns, .. } = self.segments[segment];
         let mut last = None;
         for (row, edge) in columns.edges_into(local) {
-            if !self.counts_edge() {
+            if !self.bounds.counts_edge() {
                 return;
             }
             if !live.is_live(row) {
@@ -393,38 +357,6 @@ impl<'a> GraphView<'a> {
             let through = through.get(*range).copied().unwrap_or(0);
             columns.since(row, edge) > through
         })
-    }
-
-    /// Counts one edge that is looked at; false when the search has to end.
-    #[inline]
-    pub fn counts_edge(&mut self) -> bool {
-        self.edges_seen += 1;
-        if self.edges_seen >= self.next_look {
-            self.look_at_bounds();
-        }
-        !self.must_stop()
-    }
-
-    #[cold]
-    fn look_at_bounds(&mut self) {
-        if self.edges_seen > self.edges_max {
-            self.stop("edges");
-        }
-        self.goes_on();
-        self.set_next_look();
-    }
-
-    /// Whether there is time to go on with something that takes long by itself.
-    pub fn goes_on(&mut self) -> bool {
-        self.was_cancelled |= (self.is_cancelled)();
-        if Instant::now() >= self.until {
-            self.stop("time");
-        }
-        !self.must_stop()
-    }
-
-    fn set_next_look(&mut self) {
-        self.next_look = (self.edges_seen + EDGES_BETWEEN_LOOKS).min(self.edges_max.saturating_add(1));
     }
 
     /// The edge of a step from `from`, with its strings.
@@ -493,7 +425,7 @@ impl<'a> GraphView<'a> {
                 self.meet(source);
                 let mut last = None;
                 for edge in columns.row_edges(row) {
-                    if !self.counts_edge() {
+                    if !self.bounds.counts_edge() {
                         return;
                     }
                     let local = columns.targets[edge];

@@ -50,7 +50,7 @@ struct SegmentView<'a> {
 }
 
 impl SegmentView<'_> {
-    /// What it costs to look up the vectors of so many documents, in postings that are added up.
+    /// Cost of looking up the vectors of this number of documents, in postings added up.
     fn lookups(&self, documents: usize) -> usize {
         let Self { live, .. } = self;
         let vectors = documents * live.segment.vector_count() / live.segment.document_count().max(1);
