@@ -78,12 +78,11 @@ function runStatement(database: Database, { sql, parameters, rowsMax, bytesMax }
   return { columns, rows: `[${rows.join(',')}]` };
 }
 
-/** Integers beyond 2^53 are text: JSON would round them. */
+const integerMax = 2n ** 53n;
+
+/** Integers beyond 2^53, which no document can hold, are text: JSON would round them. */
 function shown(value: unknown): unknown {
-  if (typeof value === 'bigint') {
-    const number = Number(value);
-    return Number.isSafeInteger(number) ? number : String(value);
-  }
+  if (typeof value === 'bigint') return value >= -integerMax && value <= integerMax ? Number(value) : String(value);
   return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
 }
 
