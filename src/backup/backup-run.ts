@@ -17,6 +17,7 @@ import {
   rangeFileName,
   type TableManifest,
 } from './archive/manifest.ts';
+import type { Copier } from './copy/copier.ts';
 import { RangeImage } from './image/range-image.ts';
 import { lifeOf, RangeCopy } from './range-copy.ts';
 import type { ObjectStore } from './stores/object-store.ts';
@@ -24,6 +25,7 @@ import type { ObjectStore } from './stores/object-store.ts';
 /** Where the files of one attempt at a backup go. */
 export interface AttemptTarget {
   readonly store: ObjectStore;
+  readonly copier: Copier;
   readonly backupId: string;
   readonly generation: string;
   readonly format: BackupFormat;
@@ -71,7 +73,7 @@ export class BackupRun implements Disposable {
       const parts = partIdsOf(this.#definition(table.id));
       const lease = await table.lease();
       const copies = lease.ranges.map((range, at) => {
-        const { store, backupId, generation, format } = this.#target;
+        const { store, copier, backupId, generation, format } = this.#target;
         const fileName = (file: number) => rangeFileName(backupId, generation, number, at, file);
         const imageName = (file: number) => imageFileName(backupId, generation, number, at, file);
         const life = { rangeId: range.rangeId, firstSequence: lifeOf(range) };
@@ -80,7 +82,7 @@ export class BackupRun implements Disposable {
         return new RangeCopy(
           range,
           { all: parts, graphs: graphPartIdsOf(table) },
-          { store, fileName, imageName },
+          { copier, store, fileName, imageName },
           { baseHead, imageOf },
         );
       });

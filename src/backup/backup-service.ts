@@ -21,6 +21,7 @@ import {
   tableManifestName,
 } from './archive/manifest.ts';
 import { type AttemptTarget, BackupRun, type BaseHeads } from './backup-run.ts';
+import type { Copier } from './copy/copier.ts';
 import type { Location, LocationRequest, Locations } from './location.ts';
 import { AttemptStore } from './stores/attempt-store.ts';
 import type { ObjectStore } from './stores/object-store.ts';
@@ -64,6 +65,7 @@ interface BackupDeps {
   readonly storage: Storage;
   readonly tables: TableService;
   readonly locations: Locations;
+  readonly copier: Copier;
   readonly clock: Clock;
   readonly version: string;
   onFailed(table: string, error: unknown): void;
@@ -91,7 +93,8 @@ export class BackupService {
     const { format = 'portable' } = request;
     const generation = crypto.randomUUID();
     const attempt = new AttemptStore(store, `${backupId}/${generation}/`);
-    const target = { store: attempt, backupId, generation, format };
+    const { copier } = this.#deps;
+    const target = { store: attempt, copier, backupId, generation, format };
     let failures: ReadonlyMap<string, unknown>;
     try {
       failures = await this.#attempt(

@@ -1,19 +1,17 @@
 import type { IndexedRange } from '../indexing/indexed-range.ts';
-import { readFrame, rowKind } from '../lib/document-frame.ts';
-import { sinceOf } from '../lib/parts/edges-part.ts';
-import { formOfBody, partForm } from '../lib/parts/part-body.ts';
-import { yieldToEventLoop } from '../lib/yield-to-event-loop.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import { imageNote } from '../storage/range/range-image.ts';
-import type { FeedPage } from '../storage/write-request.ts';
-import { deletedLine, documentLine, liveLine, removedLine } from './archive/archive-line.ts';
-import { BlockWriter } from './archive/block-writer.ts';
 import type { ArchiveFile, ImageFile } from './archive/manifest.ts';
+import type { Copier } from './copy/copier.ts';
+import type { CopyPage } from './copy/copy-calls.ts';
+import type { CopyWriter } from './copy/copy-writer.ts';
+import { damagedDocument } from './copy/damaged-document.ts';
 import type { RangeImage } from './image/range-image.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 
 interface CopyTarget {
+  readonly copier: Copier;
   readonly store: ObjectStore;
   /** The name of the range's next file, by how many it has. */
   readonly fileName: (file: number) => string;
@@ -44,11 +42,8 @@ export function lifeOf({ stored }: IndexedRange): number {
   return note ? Number(Buffer.from(note).toString()) : stored.info().firstSequence;
 }
 
-/** Rows of a list of live documents that one line has. */
-const liveRows = 10_000;
-
 /**
- * One range on its way into a backup: its documents by key while writes go on, then its changes since, as often as there are many,
+ * One range on its way into a backup: its documents by their ordinals while writes go on, then its changes since, as often as there are many,
  * at last those up to the cut. A line says all of a document, so that whoever reads the lines in order ends with the
  * documents of the cut.
  */
@@ -88,10 +83,15 @@ export class RangeCopy implements Disposable {
   async begin(signal: AbortSignal): Promise<void> {
     if (this.#imageOf) await this.#writeImage(this.#imageOf, signal);
     await this.#write(signal, async (file) => {
-      if (this.baseHead === null && !this.#imageOf) await this.#documents(file, signal);
+      if (this.baseHead === null && !this.#imageOf) {
+        await file.all('documents', { after: 0 }, () => signal.throwIfAborted());
+      }
       // Deletions that the feed has forgotten show only in what is left.
-      else if (this.baseHead !== null && this.range.stored.feed.purgedThrough() > this.baseHead)
-        await this.#live(file, signal);
+      else if (this.baseHead !== null && this.range.stored.feed.purgedThrough() > this.baseHead) {
+        for (const part of [undefined, ...this.#parts]) {
+          await file.all('live', { part, after: 0 }, () => signal.throwIfAborted());
+        }
+      }
       await this.#changes(file, signal);
     });
   }
@@ -99,11 +99,7 @@ export class RangeCopy implements Disposable {
   /** The changes since the last look; returns how many bytes they had. */
   async follow(signal: AbortSignal): Promise<number> {
     if (this.range.head === this.#copied) return 0;
-    let bytes = 0;
-    await this.#write(signal, async (file) => {
-      bytes = await this.#changes(file, signal);
-    });
-    return bytes;
+    return this.#write(signal, (file) => this.#changes(file, signal));
   }
 
   /** The changes up to a cut. */
@@ -113,12 +109,15 @@ export class RangeCopy implements Disposable {
     if (head <= this.#copied && removed.length === 0) return;
     await this.#write(signal, async (file) => {
       for (;;) {
+        signal.throwIfAborted();
         const page = await storage.cutPage({ cutId, rangeId, afterSequence: this.#copied, parts: this.#parts });
         if (!page) break;
-        this.#add(file, page);
-        await file.drain();
+        const [damaged] = page.damaged;
+        if (damaged) throw damagedDocument(damaged.key);
+        await file.step('page', { frame: page.frame });
+        this.#advance(page.lastSequence);
       }
-      for (const { note, targets } of removed) file.add(removedLine(note, targets));
+      for (const each of removed) await file.step('removed', each);
     });
   }
 
@@ -131,120 +130,38 @@ export class RangeCopy implements Disposable {
     signal.throwIfAborted();
     await using image = await imageOf(this.range);
     this.#pin.advance(this.#copied);
-    this.image = await image.write({ store: this.#target.store, fileName: this.#target.imageName }, signal);
+    const { copier, store, imageName: fileName } = this.#target;
+    this.image = await image.write(copier, { store, fileName }, signal);
   }
 
-  async #write(signal: AbortSignal, fill: (file: BlockWriter) => Promise<void>): Promise<void> {
-    const name = this.#target.fileName(this.files.length);
-    const file = new BlockWriter(await this.#target.store.open(name));
+  /** Writes the next file of the range. */
+  async #write<Result>(signal: AbortSignal, fill: (file: CopyWriter) => Promise<Result>): Promise<Result> {
+    const { copier, store, fileName } = this.#target;
+    const { stored, rangeId } = this.range;
+    const source = { path: stored.path, rangeId, parts: this.#parts };
     try {
-      await fill(file);
-      signal.throwIfAborted();
-      this.files.push({ name, ...(await file.finish()) });
+      const { file, filled } = await copier.write(store, fileName(this.files.length), source, async (writer) => {
+        const result = await fill(writer);
+        signal.throwIfAborted();
+        return result;
+      });
+      this.files.push(file);
+      return filled;
     } catch (error) {
-      await file.abort();
+      if (error instanceof ServiceError && error.code === 'data_corrupted') stored.noteDamage(error);
       throw error;
     }
   }
 
-  async #documents(file: BlockWriter, signal: AbortSignal): Promise<void> {
-    const { documents, parts } = this.range.stored;
-    let from = { fromKey: '', fromInclusive: true };
-    for (let more = true; more; ) {
+  #changes(file: CopyWriter, signal: AbortSignal): Promise<number> {
+    return file.all('changes', { after: this.#copied }, ({ after }: CopyPage) => {
       signal.throwIfAborted();
-      const page = documents.page({ ...from, toKey: null, toInclusive: false });
-      refuseDamaged(page.damaged);
-      const ordinals = page.documents.map(({ ordinal }) => ordinal);
-      const held = parts.read(ordinals, this.#parts);
-      const since = new Map(this.#graphParts.map((partId) => [partId, parts.sequences(ordinals, partId)]));
-      if (held.damaged.size > 0) {
-        refuseDamaged(page.documents.filter(({ ordinal }) => held.damaged.has(ordinal)));
-      }
-      for (const { ordinal, key, sequence, ttlBaseMs = 0, writtenMs = 0, body } of page.documents) {
-        const own = [...(held.found.get(ordinal) ?? [])].map(([partId, part]) => {
-          const sequence = since.get(partId)?.get(ordinal);
-          return sequence === undefined ? part : sinceOf(part, sequence);
-        });
-        file.add(documentLine({ ordinal, key, version: sequence, ttlBaseMs, writtenMs, body, parts: own }));
-      }
-      await file.drain();
-      await yieldToEventLoop();
-      more = page.more;
-      if (page.lastKey !== undefined) from = { fromKey: page.lastKey, fromInclusive: false };
-    }
-  }
-
-  async #live(file: BlockWriter, signal: AbortSignal): Promise<void> {
-    const { documents, parts } = this.range.stored;
-    const lists = [undefined, ...this.#parts];
-    for (const part of lists) {
-      const page = (after: number) =>
-        part === undefined ? documents.ordinalsAfter(after, liveRows) : parts.ordinalsAfter(part, after, liveRows);
-      for (let after = 0, more = true; more; ) {
-        signal.throwIfAborted();
-        const ordinals = page(after);
-        more = ordinals.length === liveRows;
-        const to = more ? (ordinals.at(-1) ?? after) : 0xffff_ffff;
-        file.add(liveLine({ part, from: after + 1, to, ordinals }));
-        after = to;
-        await file.drain();
-        await yieldToEventLoop();
-      }
-    }
-  }
-
-  async #changes(file: BlockWriter, signal: AbortSignal): Promise<number> {
-    let bytes = 0;
-    for (;;) {
-      signal.throwIfAborted();
-      const page = this.range.stored.feed.read(this.#copied, { documents: true, parts: this.#parts });
-      if (!page) return bytes;
-      this.#add(file, page);
-      bytes += page.frame.byteLength;
-      await file.drain();
-      await yieldToEventLoop();
-    }
-  }
-
-  #add(file: BlockWriter, page: FeedPage): void {
-    refuseDamaged(page.damaged);
-    for (const line of linesOf(page.frame)) file.add(line);
-    this.#copied = page.lastSequence;
-    this.#pin.advance(this.#copied);
-  }
-}
-
-/** A page of the joined feed: documents, each followed by all of its parts, and tombstones. */
-function* linesOf(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array> {
-  const frame = readFrame(bytes);
-  for (let row = 0; row < frame.rowCount; row += 1) {
-    const ordinal = frame.ordinal(row);
-    if (frame.kind(row) === rowKind.delete) {
-      yield deletedLine(ordinal);
-      continue;
-    }
-    const parts: Uint8Array[] = [];
-    const put = row;
-    while (row + 1 < frame.rowCount && frame.kind(row + 1) === rowKind.partPut) {
-      row += 1;
-      const part = frame.body(row);
-      parts.push(formOfBody(part) === partForm.edges ? sinceOf(part, frame.sequence(row)) : part);
-    }
-    yield documentLine({
-      ordinal,
-      key: frame.key(put),
-      version: frame.sequence(put),
-      ttlBaseMs: frame.ttlBaseMs(put),
-      writtenMs: frame.writtenMs(put),
-      body: frame.body(put),
-      parts,
+      this.#advance(after);
     });
   }
-}
 
-function refuseDamaged(damaged: readonly { key: string }[]): void {
-  const [first] = damaged;
-  if (!first) return;
-  const message = `the document "${first.key}" does not match its checksum: write it again or delete it, then back up`;
-  throw new ServiceError('data_corrupted', message);
+  #advance(sequence: number): void {
+    this.#copied = sequence;
+    this.#pin.advance(sequence);
+  }
 }

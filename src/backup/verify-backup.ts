@@ -1,6 +1,6 @@
 import { must } from '../lib/assert.ts';
-import { readLine } from './archive/archive-line.ts';
 import { readBlocks, readLines } from './archive/archive-reader.ts';
+import { readLine } from './archive/read-line.ts';
 import { openChain } from './backup-chain.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 

@@ -1,5 +1,6 @@
 import packageFile from '../../package.json' with { type: 'json' };
 import { BackupService } from '../backup/backup-service.ts';
+import { Copier } from '../backup/copy/copier.ts';
 import { Locations } from '../backup/location.ts';
 import { RestoreJob } from '../backup/restore/restore-job.ts';
 import { RestoreService } from '../backup/restore/restore-service.ts';
@@ -17,18 +18,22 @@ interface BackupParts {
   readonly database: Pick<Database, 'storage' | 'log' | 'jobs' | 'services'>;
 }
 
+interface OpenBackups {
+  readonly services: { readonly backups: BackupService; readonly restores: RestoreService };
+  stop(): Promise<void>;
+}
+
 /** Backups of the database at the locations that connections allow, and their restores. */
-export function openBackups({ config, clock, logger, secrets, database }: BackupParts): {
-  backups: BackupService;
-  restores: RestoreService;
-} {
+export async function openBackups({ config, clock, logger, secrets, database }: BackupParts): Promise<OpenBackups> {
   const { storage, log, jobs } = database;
   const { tables } = database.services;
   const locations = new Locations({ options: () => config.config, credentials: secrets.credentials, clock });
+  const copier = new Copier();
   const backups = new BackupService({
     storage,
     tables,
     locations,
+    copier,
     clock,
     version: packageFile.version,
     onFailed: (table, error) => logger.warn('a table could not be backed up', { table }, error),
@@ -41,5 +46,7 @@ export function openBackups({ config, clock, logger, secrets, database }: Backup
     locations,
     onFailed: (job_id, table, error) => logger.warn('a restore failed', { job_id, table }, error),
   });
-  return { backups, restores: new RestoreService({ jobs, job, tables, locations }) };
+  const restores = new RestoreService({ jobs, job, tables, locations });
+  await restores.start();
+  return { services: { backups, restores }, stop: () => copier.stop() };
 }

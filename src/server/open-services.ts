@@ -90,12 +90,10 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     providers,
     admission: inference.admission,
   });
-  const { backups, restores } = openBackups({ config, clock, logger: logger.component('backup'), secrets, database });
-  await restores.start();
+  const backups = await openBackups({ config, clock, logger: logger.component('backup'), secrets, database });
   const services = {
     ...database.services,
-    backups,
-    restores,
+    ...backups.services,
     cluster,
     secrets,
     connections,
@@ -121,6 +119,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     async close() {
       await partner.attempts.stop();
       await running.stop();
+      await backups.stop();
       await database.close();
       await foreign.close();
       audit?.close();

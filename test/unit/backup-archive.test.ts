@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { documentLine, readLine } from '../../src/backup/archive/archive-line.ts';
+import { type ArchivedDocument, documentEnd, documentHead } from '../../src/backup/archive/archive-line.ts';
+import { readLine } from '../../src/backup/archive/read-line.ts';
 import { declaredSize } from '../../src/backup/archive/zstd-frame.ts';
+import { BlockPacker, blockBytes } from '../../src/backup/copy/block-packer.ts';
 import { restoreSteps } from '../../src/backup/restore/restore-state.ts';
 import { isObjectName } from '../../src/backup/stores/object-store.ts';
 import { partBody, partForm } from '../../src/lib/parts/part-body.ts';
@@ -9,6 +11,19 @@ const encoder = new TextEncoder();
 const denseBody = (partId: number, values: number[]) =>
   partBody(partId, partForm.dense, new Uint8Array(new Float32Array(values).buffer));
 const bytes = (text: string) => encoder.encode(text);
+
+const textOf = (packer: BlockPacker) => {
+  packer.finish();
+  return Buffer.concat(packer.take().map(({ frame }) => Bun.zstdDecompressSync(frame)));
+};
+
+function lineOf(document: ArchivedDocument): Buffer {
+  const packer = new BlockPacker();
+  packer.addText(documentHead(document));
+  packer.addJson(document.body);
+  packer.add(documentEnd);
+  return textOf(packer);
+}
 
 describe('a line of an archive', () => {
   const document = {
@@ -22,7 +37,7 @@ describe('a line of an archive', () => {
   };
 
   test('comes back as it was written, the document byte for byte', () => {
-    const line = documentLine(document);
+    const line = lineOf(document);
     expect(JSON.parse(Buffer.from(line).toString())).toMatchObject({ id: 7, key: document.key, document: { n: 1 } });
     const read = readLine(line.subarray(0, -1), new Set([3]));
     if (read.kind !== 'document') throw new Error('not a document');
@@ -36,6 +51,21 @@ describe('a line of an archive', () => {
       body: '{"n":1.0,"document":{"a":1}}',
     });
     expect(parts.map((part) => Buffer.from(part))).toEqual(document.parts.map((part) => Buffer.from(part)));
+  });
+
+  test('is one line, whatever line breaks the document has between its tokens', () => {
+    const line = lineOf({ ...document, body: bytes('{\n"n":\n1}') });
+    expect(line.indexOf('\n')).toBe(line.byteLength - 1);
+    expect(JSON.parse(line.toString()).document).toEqual({ n: 1 });
+  });
+
+  test('goes on in the next block where it is long', () => {
+    const long = 'ä'.repeat(blockBytes);
+    const packer = new BlockPacker();
+    packer.addText('a');
+    packer.addText(long);
+    expect(packer.hasBlocks).toBe(true);
+    expect(textOf(packer).toString() === `a${long}`).toBe(true);
   });
 
   test('that no backup has is refused', () => {

@@ -1,8 +1,5 @@
-import { scanJson } from '../../engine/json-scan.ts';
-import { type RemovedTargets, removedTargetsPrefix } from '../../lib/parts/edge-notes.ts';
-import { formOfBody, isPartDelete, partForm, partIdOfBody } from '../../lib/parts/part-body.ts';
-import { checkDocumentKey } from '../../protocol/document-key.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
+import type { RemovedTargets } from '../../lib/parts/edge-notes.ts';
+import { partIdOfBody } from '../../lib/parts/part-body.ts';
 
 /** A document with everything that belongs to it, as a line of an archive has it. */
 export interface ArchivedDocument {
@@ -28,123 +25,29 @@ export interface LiveOrdinals {
   ordinals: readonly number[];
 }
 
-type ArchiveLine =
-  | { kind: 'document'; document: ArchivedDocument }
-  | { kind: 'deleted'; ordinal: number }
-  | { kind: 'live'; live: LiveOrdinals }
-  | { kind: 'removed'; note: string; removed: RemovedTargets };
-
 const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-const bodyMark = encoder.encode(',"document":');
-const newline = 0x0a;
-const space = 0x20;
-const ordinalMax = 0xffff_ffff;
 
-/** The document is the last member, so that it is copied as it is and never parsed. */
-export function documentLine(document: ArchivedDocument): Uint8Array {
-  const { ordinal, key, version, ttlBaseMs, writtenMs, body, parts } = document;
+/** Everything of a document's line that stands before the document, which is the last member: it is copied as it is and never parsed. */
+export function documentHead(document: Omit<ArchivedDocument, 'body'>): string {
+  const { ordinal, key, version, ttlBaseMs, writtenMs, parts } = document;
   const times = `${ttlBaseMs ? `,"ttl_base":${ttlBaseMs}` : ''}${writtenMs ? `,"written":${writtenMs}` : ''}`;
-  const encoded = parts.map((part) => `"${partIdOfBody(part)}":"${Buffer.from(part).toString('base64')}"`);
+  const encoded = parts.map((part) => `"${partIdOfBody(part)}":"${part.toBase64()}"`);
   const shownParts = encoded.length === 0 ? '' : `,"parts":{${encoded.join(',')}}`;
-  const head = Buffer.from(
-    `{"id":${ordinal},"key":${JSON.stringify(key)},"version":${version}${times}${shownParts},"document":`,
-  );
-  const line = new Uint8Array(head.byteLength + body.byteLength + 2);
-  line.set(head);
-  line.set(body, head.byteLength);
-  // Between tokens a line break says what a space says; inside strings there is none.
-  for (let at = line.indexOf(newline, head.byteLength); at !== -1; at = line.indexOf(newline, at)) line[at] = space;
-  line[line.byteLength - 2] = 0x7d;
-  line[line.byteLength - 1] = newline;
-  return line;
+  return `{"id":${ordinal},"key":${JSON.stringify(key)},"version":${version}${times}${shownParts},"document":`;
 }
 
-export function deletedLine(ordinal: number): Uint8Array {
-  return encoder.encode(`{"id":${ordinal},"deleted":true}\n`);
+/** What follows the document in its line. */
+export const documentEnd = encoder.encode('}\n');
+
+export function deletedLine(ordinal: number): string {
+  return `{"id":${ordinal},"deleted":true}\n`;
 }
 
-export function liveLine({ part, from, to, ordinals }: LiveOrdinals): Uint8Array {
-  return encoder.encode(`${JSON.stringify({ ...(part === undefined ? {} : { part }), from, to, live: ordinals })}\n`);
+export function liveLine({ part, from, to, ordinals }: LiveOrdinals): string {
+  return `${JSON.stringify({ ...(part === undefined ? {} : { part }), from, to, live: ordinals })}\n`;
 }
 
 /** Documents that were deleted, and to which lists of edges of any range may still lead. */
-export function removedLine(note: string, removed: RemovedTargets): Uint8Array {
-  return encoder.encode(`${JSON.stringify({ note, removed })}\n`);
-}
-
-/** Reads a line, without its line break. Throws `backup_corrupted`. */
-export function readLine(line: Uint8Array, partIds: ReadonlySet<number>): ArchiveLine {
-  try {
-    const mark = Buffer.from(line.buffer, line.byteOffset, line.byteLength).indexOf(bodyMark);
-    if (mark === -1) return readOther(JSON.parse(decoder.decode(line)));
-    const head: unknown = JSON.parse(`${decoder.decode(line.subarray(0, mark))}}`);
-    const body = line.subarray(mark + bodyMark.byteLength, line.byteLength - 1);
-    if (line.at(-1) !== 0x7d || body[0] !== 0x7b) throw wrong();
-    scanJson(body);
-    return { kind: 'document', document: readDocument(head, body, partIds) };
-  } catch (error) {
-    if (error instanceof ServiceError && error.code === 'backup_corrupted') throw error;
-    if (error instanceof ServiceError || error instanceof SyntaxError || error instanceof TypeError) throw wrong();
-    throw error;
-  }
-}
-
-function readDocument(head: unknown, body: Uint8Array, partIds: ReadonlySet<number>): ArchivedDocument {
-  const { id, key, version, ttl_base = 0, written = 0, parts = {} } = head as Record<string, unknown>;
-  if (typeof key !== 'string' || typeof parts !== 'object' || parts === null) throw wrong();
-  checkDocumentKey(key);
-  const bodies = Object.entries(parts).map(([partId, text]) => readPart(partId, text, partIds));
-  return {
-    ordinal: ordinalOf(id),
-    key,
-    version: whole(version),
-    ttlBaseMs: whole(ttl_base),
-    writtenMs: whole(written),
-    body,
-    parts: bodies,
-  };
-}
-
-function readPart(partId: string, text: unknown, partIds: ReadonlySet<number>): Uint8Array {
-  if (typeof text !== 'string') throw wrong();
-  const body = Buffer.from(text, 'base64');
-  const isKnown = body.byteLength >= 8 && String(partIdOfBody(body)) === partId && partIds.has(partIdOfBody(body));
-  if (!isKnown || isPartDelete(body) || formOfBody(body) > partForm.sparseSet) throw wrong();
-  return body;
-}
-
-function readOther(value: unknown): ArchiveLine {
-  const { id, deleted, part, from, to, live, note, removed } = value as Record<string, unknown>;
-  if (deleted === true) return { kind: 'deleted', ordinal: ordinalOf(id) };
-  if (typeof note === 'string' && note.startsWith(removedTargetsPrefix)) {
-    return { kind: 'removed', note, removed: readRemoved(removed) };
-  }
-  if (!Array.isArray(live)) throw wrong();
-  const ordinals = live.map(ordinalOf);
-  return {
-    kind: 'live',
-    live: { part: part === undefined ? undefined : whole(part), from: whole(from), to: whole(to), ordinals },
-  };
-}
-
-function readRemoved(value: unknown): RemovedTargets {
-  const { through, keys } = value as Record<string, unknown>;
-  if (!Array.isArray(through) || !Array.isArray(keys)) throw wrong();
-  return { through: through.map(whole), keys: keys.map((key) => checkDocumentKey(typeof key === 'string' ? key : '')) };
-}
-
-function ordinalOf(value: unknown): number {
-  const ordinal = whole(value);
-  if (ordinal < 1 || ordinal > ordinalMax) throw wrong();
-  return ordinal;
-}
-
-function whole(value: unknown): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
-  throw wrong();
-}
-
-function wrong(): ServiceError {
-  return new ServiceError('backup_corrupted', 'a line of the backup is not what a backup has');
+export function removedLine(note: string, removed: RemovedTargets): string {
+  return `${JSON.stringify({ note, removed })}\n`;
 }

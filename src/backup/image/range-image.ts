@@ -1,12 +1,12 @@
 import { constants } from 'node:fs';
-import { copyFile, link, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { indexDirectory } from '../../indexing/index-directory.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { openReader } from '../../storage/connection.ts';
 import type { Storage } from '../../storage/open-storage.ts';
-import { BlockWriter } from '../archive/block-writer.ts';
 import type { ImageFile } from '../archive/manifest.ts';
+import type { Copier } from '../copy/copier.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
 import { documentsLogPath, documentsPath } from './image-path.ts';
 
@@ -36,7 +36,6 @@ interface CheckpointText {
 
 /** A checkpoint of an index replaces its files; one that does while they are linked is linked instead. */
 const attemptsMax = 10;
-const chunkBytes = 1_024 * 1_024;
 
 /**
  * The files of a range as they are: links to the checkpoints of its indexes, and behind them a copy of its documents, so that
@@ -74,18 +73,13 @@ export class RangeImage implements AsyncDisposable {
   }
 
   /** Writes all files into the archive. */
-  async write(target: ImageTarget, signal: AbortSignal): Promise<ImageFile[]> {
+  async write(copier: Copier, target: ImageTarget, signal: AbortSignal): Promise<ImageFile[]> {
     const written: ImageFile[] = [];
-    for (const [at, held] of this.#files.entries()) {
-      const name = target.fileName(at);
-      const writer = new BlockWriter(await target.store.open(name));
-      try {
-        await pour(held, writer, signal);
-        written.push({ path: held.path, file: { name, ...(await writer.finish()) } });
-      } catch (error) {
-        await writer.abort();
-        throw error;
-      }
+    for (const [at, { path, source, bytes }] of this.#files.entries()) {
+      const { file } = await copier.write(target.store, target.fileName(at), undefined, (writer) =>
+        writer.all('bytes', { path: source, after: 0, end: bytes }, () => signal.throwIfAborted()),
+      );
+      written.push({ path, file });
     }
     return written;
   }
@@ -149,23 +143,6 @@ export class RangeImage implements AsyncDisposable {
 function filesOf(text: Uint8Array): { name: string; bytes: number }[] {
   const { checkpoint } = JSON.parse(Buffer.from(text).toString()) as CheckpointText;
   return (JSON.parse(checkpoint) as { files: { name: string; bytes: number }[] }).files;
-}
-
-async function pour({ source, bytes }: HeldFile, writer: BlockWriter, signal: AbortSignal): Promise<void> {
-  const file = await open(source, 'r');
-  try {
-    for (let at = 0; at < bytes; ) {
-      signal.throwIfAborted();
-      const chunk = new Uint8Array(Math.min(chunkBytes, bytes - at));
-      const { bytesRead } = await file.read(chunk, 0, chunk.byteLength, at);
-      if (bytesRead === 0) throw new RangeError('a file of a range is shorter than it was');
-      writer.add(chunk.subarray(0, bytesRead));
-      at += bytesRead;
-      await writer.drain();
-    }
-  } finally {
-    await file.close();
-  }
 }
 
 async function linkOrCopy(from: string, to: string): Promise<void> {

@@ -5,9 +5,10 @@ import { removedTargetsBytes } from '../../lib/parts/edge-notes.ts';
 import { partDeleteBody, partIdOfBody } from '../../lib/parts/part-body.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { Table } from '../../tables/table.ts';
-import { type ArchivedDocument, type LiveOrdinals, readLine } from '../archive/archive-line.ts';
+import type { ArchivedDocument, LiveOrdinals } from '../archive/archive-line.ts';
 import { type LinePosition, readLines } from '../archive/archive-reader.ts';
 import type { ArchiveFile } from '../archive/manifest.ts';
+import { readLine } from '../archive/read-line.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
 
 /** Where the load of a range stands: what came before the position is in the range. */

@@ -1,4 +1,5 @@
 import { assert } from '../../lib/assert.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
 import type { WorkerChannel } from '../../runtime/worker-channel.ts';
 import { fileBytes } from '../directory/disk-usage.ts';
 import type { RangeSnapshot } from '../range/range-snapshot.ts';
@@ -70,6 +71,17 @@ export class RangeReader {
     assert(!this.#isClosed, 'a read of a range that was closed');
     this.#stores ??= new RangeStores(this.#path, this.#source);
     return this.#stores;
+  }
+
+  /** The file of the documents. */
+  get path(): string {
+    return this.#path;
+  }
+
+  /** Tells of damage that another thread has found in the file: `data_corrupted`, of a document where the details have a key. */
+  noteDamage({ details }: ServiceError): void {
+    if (typeof details?.key === 'string') this.#source.documentDamaged?.(details.key);
+    else this.#source.fileDamaged?.();
   }
 
   /** As of the last answered write. */

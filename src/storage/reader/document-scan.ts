@@ -1,0 +1,118 @@
+import type { Database, Statement } from 'bun:sqlite';
+import { partRowId, placeOfPart } from '../range/part-rows.ts';
+import { damagedRow, type ReadSource, reading } from '../storage-error.ts';
+
+interface ScannedPart {
+  sequence: number;
+  /** As `lib/parts/part-body.ts` has it. */
+  body: Uint8Array;
+}
+
+/** A document with some of its parts. */
+interface ScannedDocument {
+  ordinal: number;
+  key: string;
+  sequence: number;
+  /** Milliseconds since 1970; 0 for none. */
+  ttlBaseMs: number;
+  /** Milliseconds since 1970; 0 where the body says so itself. */
+  writtenMs: number;
+  /** UTF-8 JSON object. */
+  body: Uint8Array;
+  parts: ScannedPart[];
+}
+
+interface DocumentRow extends Omit<ScannedDocument, 'key' | 'parts'> {
+  key: Uint8Array;
+  crc: number;
+}
+
+interface PartRow extends ScannedPart {
+  id: number;
+  crc: number;
+}
+
+const documentsAfter =
+  'SELECT ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(written_ms, 0) AS writtenMs, crc, body ' +
+  'FROM documents WHERE ordinal > ? ORDER BY ordinal';
+const partsBetween = 'SELECT id, sequence, crc, body FROM parts WHERE id > ? AND id < ? ORDER BY id';
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * The documents behind an ordinal, in the order of their ordinals, with the parts of these ids that they have: the order in
+ * which both lie in the file, so that a row costs two microseconds. No row is held but the one that is given out. While the
+ * scan is under way it keeps the write-ahead log from being emptied. Throws `data_corrupted` where something does not match its
+ * checksum, with the document's key in the details.
+ */
+export function* scanDocuments(
+  database: Database,
+  source: ReadSource,
+  afterOrdinal: number,
+  partIds: readonly number[],
+): Generator<ScannedDocument, void> {
+  const documents = new RowCursor<DocumentRow>(database, source, documentsAfter, [afterOrdinal]);
+  const parts = partIds.map((partId) => {
+    const bounds = [partRowId(partId, afterOrdinal), partRowId(partId + 1, 0)];
+    return new RowCursor<PartRow>(database, source, partsBetween, bounds);
+  });
+  try {
+    for (let row = documents.next(); row; row = documents.next()) {
+      const { crc, ...document } = row;
+      const key = textOf(document.key);
+      if (key === undefined || Bun.hash.crc32(document.body) !== crc) {
+        throw damagedRow(source, 'the stored document', key ?? Buffer.from(document.key).toString());
+      }
+      const own: ScannedPart[] = [];
+      for (const each of parts) {
+        const part = each.seek(({ id }) => placeOfPart(id).ordinal >= document.ordinal);
+        if (part === undefined || placeOfPart(part.id).ordinal !== document.ordinal) continue;
+        if (Bun.hash.crc32(part.body) !== part.crc) throw damagedRow(source, 'a part of', key);
+        own.push({ sequence: part.sequence, body: part.body });
+      }
+      yield { ...document, key, parts: own };
+    }
+  } finally {
+    for (const cursor of [documents, ...parts]) cursor.close();
+  }
+}
+
+/** Rows of a statement one by one; closed, it holds no instant of the database any more. */
+class RowCursor<Row> {
+  readonly #source: ReadSource;
+  readonly #statement: Statement;
+  readonly #rows: Iterator<unknown>;
+  #current: Row | undefined;
+
+  constructor(database: Database, source: ReadSource, sql: string, bounds: number[]) {
+    this.#source = source;
+    this.#statement = database.prepare(sql);
+    this.#rows = this.#statement.iterate(...bounds);
+  }
+
+  next(): Row | undefined {
+    const { done, value } = reading(this.#source, () => this.#rows.next());
+    this.#current = done ? undefined : (value as Row);
+    return this.#current;
+  }
+
+  /** The first row from the current one on that is far enough. */
+  seek(isThere: (row: Row) => boolean): Row | undefined {
+    let row = this.#current ?? this.next();
+    while (row && !isThere(row)) row = this.next();
+    return row;
+  }
+
+  close(): void {
+    this.#statement.finalize();
+  }
+}
+
+/** Undefined when the bytes are not UTF-8. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
