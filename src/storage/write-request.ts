@@ -72,9 +72,11 @@ export interface RangeWrite {
 /** What the writer has to know of a table's graph indexes. */
 export interface GraphWrites {
   indexes: readonly GraphRules[];
+  /** The table's ranges, in order. */
+  rangeIds: readonly RangeId[];
   /**
-   * Last sequence of each of the table's ranges, in order: edges that were written by then leave with a document that the
-   * write deletes.
+   * Last sequence of each of them: edges that were written by then leave with a document that the write deletes, and so
+   * do those that the write itself makes.
    */
   heads: readonly number[];
   /** Of a merge, which compares with what is there: target -> what leads to it and was written by this sequence is gone. */

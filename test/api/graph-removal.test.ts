@@ -34,6 +34,34 @@ describe('a deleted document', () => {
     expect(await table.arrows('m', '&direction=in')).toEqual(['z>m']);
   });
 
+  test.each([1, 20])('loses the edges that the same commit gives to it, over %i ranges', async (shards) => {
+    await using server = await startTestServer();
+    const table = await GraphTable.create(server, 't', { shards });
+    await table.link({ a: ['m'], b: [], z: [] });
+    await table.batch({ inserts: { m: {} } });
+    // `a` says again what it said, `b` says it for the first time.
+    const toM = { _edges: { g: { to: [{ target: 'm' }] } } };
+    const records = { a: toM, b: toM, z: {} };
+    const merged = await server.send('POST', `${table.path}/merge`, { records });
+    expect(merged.body).toMatchObject({ deleted: 1 });
+    expect(await table.arrows('m', '&direction=both')).toEqual([]);
+    await table.batch({ inserts: { m: {} } });
+    expect(await table.arrows('m', '&direction=both')).toEqual([]);
+    await table.batch({ deletes: ['m'], inserts: { a: toM } });
+    await table.batch({ inserts: { m: {}, b: toM } });
+    expect(await table.arrows('m', '&direction=in')).toEqual(['b>m']);
+  });
+
+  test('that had expired and is written again has the edges of the same request', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    const table = await GraphTable.create(server, 't', { schema: { ttl: { duration: '1h' } } });
+    await table.batch({ inserts: { m: {} } });
+    clock.jump(hourMs + 1);
+    await table.batch({ inserts: { m: {}, a: { _edges: { g: { to: [{ target: 'm' }] } } } } });
+    expect(await table.arrows('m', '&direction=in')).toEqual(['a>m']);
+  });
+
   test('keeps them over a restart, and the sweep takes them from disk', async () => {
     using directory = new TemporaryDirectory();
     const clock = new FakeClock();

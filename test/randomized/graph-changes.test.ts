@@ -93,12 +93,12 @@ function randomChange(): Change {
       // The window ends at the last record: what lies before it and is no record goes.
       const last = Math.max(keys.indexOf(key), 1);
       const kept = keys.slice(0, last + 1).filter((_, at) => at === last || random.chance(0.6));
-      const gone = keys.slice(0, last).filter((each) => !kept.includes(each));
-      // Whether a record or the deletion of its target comes last in one merge is left open.
-      const nearKept = () => someKeys().filter((target) => !gone.includes(target));
-      const records = Object.fromEntries(kept.map((each) => [each, { near: nearKept() }]));
+      const gone = keys.slice(0, last).filter((each) => !kept.includes(each) && model.has(each));
+      const records = Object.fromEntries(kept.map((each) => [each, { near: someKeys() }]));
       gone.forEach(remove);
       for (const [each, document] of Object.entries(records)) put(each, document.near);
+      // Also the edges that the merge itself gives to what it deletes.
+      for (const edges of model.values()) for (const key of gone) edges.delete(key);
       return (table) => writes.merge(table, bodyOf({ records }), owner);
     }
     default:

@@ -71,11 +71,6 @@ function randomBatch(): object {
     const colour = random.pick(['red', 'green']);
     inserts[key] = { colour, ...(edges ? { _edges: wireEdges(edges) } : {}) };
   }
-  // In the order of a batch: what is deleted in it is gone before its edges are there.
-  for (const key of deletes) {
-    model.delete(key);
-    colours.delete(key);
-  }
   for (const [key, document] of Object.entries(inserts)) {
     const { colour, _edges } = document as {
       colour: string;
@@ -85,6 +80,11 @@ function randomBatch(): object {
       _edges && Object.entries(_edges.g).flatMap(([type, edges]) => edges.map((edge) => ({ ...edge, type })));
     model.put(key, given);
     colours.set(key, colour);
+  }
+  // Edges that the batch itself gives to what it deletes are gone with it.
+  for (const key of deletes) {
+    model.delete(key);
+    colours.delete(key);
   }
   if (Object.keys(inserts).length === 0 && deletes.length === 0) return { deletes: ['nobody'] };
   return { inserts, deletes };

@@ -5,6 +5,7 @@ import { type AppliedWrite, entryFormat, type RangeId, type WriteRequest } from 
 import type { WritableRange } from '../writer/writable-ranges.ts';
 import { enforceConstraints } from './constraints.ts';
 import type { EvaluationContext } from './evaluation-context.ts';
+import { noteRemovedTargets } from './removed-targets.ts';
 import { checkReadAssertion, type Evaluation, evaluateWrite } from './row-evaluation.ts';
 import { TreeChanges } from './tree-changes.ts';
 
@@ -81,7 +82,20 @@ export function evaluateRequest(request: WriteRequest, ranges: readonly Writable
     return { range, ...evaluation };
   });
   trees.check(request.provenTrees);
-  return { writes: request.constrained ? enforceConstraints(request.constrained, writes, ranges) : writes };
+  const noted = withRemovedTargets(request, writes);
+  return { writes: request.constrained ? enforceConstraints(request.constrained, noted, ranges) : noted };
+}
+
+/** The writes with notes on the documents that they delete: what every range has written is known only now. */
+function withRemovedTargets(request: WriteRequest, writes: EvaluatedRequest['writes']): EvaluatedRequest['writes'] {
+  const written = new Map(
+    writes.flatMap(({ range, images }) => (images ? [[range.file.rangeId, images.lastSequence]] : [])),
+  );
+  return writes.map((write, at) => {
+    const graphs = request.writes[at]?.graphs;
+    if (!graphs || !write.images) return write;
+    return { ...write, images: noteRemovedTargets(write.range.file, write.images, graphs, written) };
+  });
 }
 
 /** Seal: gives each range's part its place in the log of the range, and keeps the answer of a keyed request. */

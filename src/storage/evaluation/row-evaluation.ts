@@ -12,7 +12,6 @@ import {
 import { EdgeLists, isEdgeList, isWholeList } from './edge-lists.ts';
 import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
-import { noteRemovedTargets } from './removed-targets.ts';
 import { restoreRows } from './restore-rows.ts';
 import {
   documentOfRow,
@@ -52,9 +51,8 @@ export function checkReadAssertion(file: RangeWriter, assertion: ReadAssertion, 
 export function evaluateWrite(file: RangeWriter, write: RangeWrite, context: EvaluationContext): Evaluation {
   const counts = zeroCounts();
   const firstSequence = file.state.nextSequence;
-  const evaluated = imagesOf(file, write, context, counts);
-  if (evaluated === undefined) return { counts, images: undefined };
-  const frame = write.graphs ? noteRemovedTargets(file, evaluated, write.graphs) : evaluated;
+  const frame = imagesOf(file, write, context, counts);
+  if (frame === undefined) return { counts, images: undefined };
   return { counts, images: { frame, firstSequence, lastSequence: file.state.nextSequence - 1 } };
 }
 

@@ -35,6 +35,7 @@ export function graphWritesOf(table: Table, ranges: readonly IndexedRange[]): Gr
       const treeTypes = edgeTypes.flatMap(({ name: type, topology }) => (topology === 'tree' ? [type] : []));
       return { name, partId, ttlMs, maxEdges, fields, treeTypes };
     }),
+    rangeIds: ranges.map(({ rangeId }) => rangeId),
     heads: ranges.map(({ head }) => head),
   };
 }
