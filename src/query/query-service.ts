@@ -174,7 +174,7 @@ export class QueryService {
       seal: (values, at) => this.#deps.cursors.seal(cursor, values, at),
       failedOver: search.failedOver,
       graphs: graphs && JSON.stringify(graphs.shown),
-      profile: planned.profile ? profileOf(executed, lease.ranges.length, stages) : undefined,
+      profile: planned.profile ? profileOf(executed, planned, lease.ranges.length, stages) : undefined,
     });
   }
 
@@ -220,7 +220,7 @@ export class QueryService {
     const { caller } = searched;
     const profile = searched.search.plan.profile === true;
     const rights = await openRights(join, opened, { tables, foreign, run, clock, caller, nowMs, profile });
-    return executeJoin({ ...searched, plan: join, rights });
+    return executeJoin({ ...searched, plan: join, rights, clock });
   }
 
   #shownParts({ projection, plan }: PlannedQuery, { indexes, artifacts }: SearchableTable): PartProjection | undefined {
@@ -262,7 +262,9 @@ export class QueryService {
 }
 
 /** A search that is ready to run. */
-type Searched = Omit<Parameters<typeof executeJoin>[0], 'plan' | 'rights' | 'caller'> & { caller: ServiceCaller };
+type Searched = Omit<Parameters<typeof executeJoin>[0], 'plan' | 'rights' | 'caller' | 'clock'> & {
+  caller: ServiceCaller;
+};
 
 /** A cursor goes on with the same joins only. */
 function cursorScopeOf({ table, plan, join }: PlannedQuery): CursorScope {
@@ -329,11 +331,17 @@ function renderFailure(error: ServiceError, tookMs: number): string {
   });
 }
 
-function profileOf({ profile }: ExecutedQuery, rangeCount: number, stages: StageMs): string {
-  const shards = { total: rangeCount, successful: rangeCount, failed: 0 };
+function profileOf(
+  { profile, reranked }: ExecutedQuery,
+  { after }: PlannedQuery,
+  rangeCount: number,
+  stages: StageMs,
+): string {
+  const model = after?.rerank.config.model;
   return JSON.stringify({
-    shards,
+    shards: { total: rangeCount, successful: rangeCount, failed: 0 },
     stages: stageMembers(stages),
     ...(profile === undefined ? {} : JSON.parse(profile)),
+    ...(after && { reranker: { model, documents_reranked: reranked ?? 0, duration_ms: stages.rerank } }),
   });
 }

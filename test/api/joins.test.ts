@@ -250,11 +250,23 @@ describe('pages of joined rows', () => {
     expect(wrong.body).toMatchObject({ code: 'invalid_query' });
   });
 
+  test('count rows with and without a pair in the profile', async () => {
+    const counts = async (join_type: string) => {
+      const join = { ...marked, join_type };
+      const filter_query = { range: { n: { lt: 50 } } };
+      const { profile } = await ask({ table: 'events', join, filter_query, limit: 1_000, profile: true });
+      const { left_rows_scanned, rows_matched, rows_unmatched_left, rows_unmatched_right } = profile?.join ?? {};
+      return [left_rows_scanned, rows_matched, rows_unmatched_left, rows_unmatched_right];
+    };
+    expect(await counts('left')).toEqual([50, 2, 48, undefined]);
+    expect(await counts('right')).toEqual([50, 2, 48, 38]);
+  });
+
   test('say how rows were found: by key, an index or a hash, as few rows are looked at', async () => {
     const strategy = async (table: string, join: object, filter_query: object) => {
       const { profile } = await ask({ table, join, filter_query, profile: true });
-      const { strategy: chosen, access, right_rows, joined_rows } = profile?.join ?? {};
-      return [chosen, access, right_rows, joined_rows];
+      const { strategy_used, access, right_rows_scanned, rows_matched } = profile?.join ?? {};
+      return [strategy_used, access, right_rows_scanned, rows_matched];
     };
     const one = { term: 3, field: 'n' };
     const few = { range: { n: { lt: 5 } } };
@@ -289,13 +301,15 @@ describe('pages of joined rows', () => {
       expect(result.hits.total).toEqual({ value: 40, relation: 'exact' });
       return result.profile?.join;
     };
-    expect(await profile(marked)).toMatchObject({ left_rows: 40, right_rows: 40 });
+    expect(await profile(marked)).toMatchObject({ left_rows_scanned: 40, right_rows_scanned: 40 });
     const on = { left_field: 'n', right_field: 'n' };
     const narrow = { filter_query: { ids: Array.from({ length: 40 }, (_, at) => `e${String(at).padStart(4, '0')}`) } };
-    expect(await profile({ right_table: 'events', on, right_filters: narrow })).toMatchObject({ left_rows: 40 });
+    expect(await profile({ right_table: 'events', on, right_filters: narrow })).toMatchObject({
+      left_rows_scanned: 40,
+    });
     // They are all counted by aggregations.
     const aggregations = { all: { type: 'count', field: 'n' } };
-    expect(await profile(marked, { aggregations })).toMatchObject({ left_rows: 1_000 });
+    expect(await profile(marked, { aggregations })).toMatchObject({ left_rows_scanned: 1_000 });
   });
 
   test('of vectors look further than the nearest until the page is full', async () => {

@@ -8,7 +8,7 @@ interface Result {
     max_score: number;
     hits: { _id: string; _score: number; _explanation?: { description: string; details: object[] } }[];
   };
-  profile?: { stages: Record<string, number> };
+  profile?: { stages: Record<string, number>; reranker: object };
 }
 
 let server: TestServer;
@@ -102,6 +102,8 @@ describe('a reranker', () => {
       details: [{ value: expect.any(Number) }],
     });
     expect(profile?.stages.rerank_ms).toBeGreaterThanOrEqual(0);
+    const duration_ms = profile?.stages.rerank_ms;
+    expect(profile?.reranker).toEqual({ model: 'words', documents_reranked: expect.any(Number), duration_ms });
   });
 
   const refused: [reranker: object, more: object, status: number, words: string][] = [

@@ -298,7 +298,7 @@ export const queryHit = Type.Object({
 
 const legProfile = Type.Object({
   name: Type.String(),
-  kind: Type.Union([Type.Literal('full_text'), Type.Literal('dense'), Type.Literal('sparse')]),
+  kind: Type.Union([Type.Literal('full_text'), Type.Literal('dense'), Type.Literal('sparse'), Type.Literal('graph')]),
   weight: Type.Optional(Type.Number()),
   arms: Type.Array(Type.String(), { description: 'Ways of searching that were chosen, such as `scan` or `graph`.' }),
   candidates: Type.Optional(Type.Integer({ description: 'Vectors whose exact score was computed.' })),
@@ -306,6 +306,20 @@ const legProfile = Type.Object({
   segments: Type.Optional(Type.Integer()),
   hits: Type.Integer(),
   took_ms: Type.Number(),
+});
+
+const joinProfile = Type.Object({
+  right_table: Type.String(),
+  strategy_used: Type.Union([Type.Literal('broadcast'), Type.Literal('index_lookup')]),
+  access: Type.String({ description: 'How rows were found: `hash`, `comparison`, `key` or `index`.' }),
+  reason: Type.String(),
+  left_rows_scanned: Type.Integer(),
+  right_rows_scanned: Type.Integer(),
+  rows_matched: Type.Integer({ description: 'Pairs of rows.' }),
+  rows_unmatched_left: Type.Integer({ description: 'Rows without a pair.' }),
+  rows_unmatched_right: Type.Optional(Type.Integer({ description: 'Of a right join that was read to its end.' })),
+  duration_ms: Type.Optional(Type.Number({ description: 'Of all joins, with the search for hits.' })),
+  nested_join: Type.Optional(jsonObject),
 });
 
 export const queryProfile = Type.Object({
@@ -322,11 +336,16 @@ export const queryProfile = Type.Object({
       strategy: Type.String(),
       full_text_hits: Type.Integer(),
       semantic_hits: Type.Integer({ description: 'Hits of all searches by vectors.' }),
+      graph_hits: Type.Integer({ description: 'Hits of all graph searches that are legs.' }),
       fused_hits: Type.Integer(),
       pruned_hits: Type.Integer(),
       duration_ms: Type.Number(),
     }),
   ),
+  reranker: Type.Optional(
+    Type.Object({ model: Type.String(), documents_reranked: Type.Integer(), duration_ms: Type.Number() }),
+  ),
+  join: Type.Optional(joinProfile),
   filter: Type.Optional(Type.Object({ documents: Type.Integer(), took_ms: Type.Number() })),
   algebraic: Type.Optional(
     Type.Array(

@@ -44,7 +44,8 @@ export async function rerankHits(
     .filter((_, at) => documents[at] === undefined)
     .map((hit) => rescored(hit, least, rerank));
   const ordered = [...scored, ...others].slice(0, rerank.topN);
-  return { ...executed, hits: ordered.slice(offset, offset + limit), maxScore: ordered[0]?.score ?? 0 };
+  const hits = ordered.slice(offset, offset + limit);
+  return { ...executed, hits, maxScore: ordered[0]?.score ?? 0, reranked: scored.length };
 }
 
 async function scoresOf(

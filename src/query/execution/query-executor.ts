@@ -21,6 +21,8 @@ export interface ExecutedQuery {
   aggregations: string | undefined;
   /** JSON object: how the engine's searches went; undefined when the plan does not ask for it. */
   profile: string | undefined;
+  /** Hits that a reranker scored. */
+  reranked?: number;
 }
 
 interface PlannedSearch {

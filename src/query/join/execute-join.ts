@@ -1,4 +1,5 @@
 import { must } from '../../lib/assert.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import type { Hit } from '../execution/hydrate.ts';
 import { isAtLeast } from '../execution/index-freshness.ts';
@@ -27,6 +28,7 @@ interface JoinSearch {
   readonly run: RunNativeQuery;
   readonly caller: QueryCaller;
   readonly deadline: QueryDeadline;
+  readonly clock: Clock;
 }
 
 /**
@@ -34,7 +36,8 @@ interface JoinSearch {
  * rows, and a lower bound unless every hit was looked at. Aggregations count hits, whatever is joined to them.
  */
 export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
-  const { search, plan, rights, target } = asked;
+  const { search, plan, rights, target, clock } = asked;
+  const startedMs = clock.monotonicMs();
   const { freshness } = target;
   const isFresh = isAtLeast(freshness.shown(), freshness.heads());
   const resume = search.plan.cursor && readPosition(search.plan.cursor);
@@ -79,7 +82,7 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
     damaged: left.damaged,
     maxScore: search.plan.sort.length > 0 ? Math.max(0, ...hits.map(({ score }) => score)) : (best ?? 0),
     aggregations: left.first?.aggregations,
-    profile: profileOf(left.first?.profile, plan, stages),
+    profile: profileOf(left.first?.profile, plan, stages, clock.monotonicMs() - startedMs),
   };
 }
 
@@ -145,24 +148,32 @@ function noHit(): Hit {
   };
 }
 
-function profileOf(profile: string | undefined, plan: JoinPlan, stages: readonly JoinStage[]): string | undefined {
+/** The time is that of the joins and of the search for hits, which they ask for as they need them. */
+function profileOf(
+  profile: string | undefined,
+  plan: JoinPlan,
+  stages: readonly JoinStage[],
+  tookMs: number,
+): string | undefined {
   if (profile === undefined) return undefined;
   let join: object | undefined;
   for (const [at, stage] of [...stages.entries()].reverse()) {
     join = { ...profileOfStage(plan, at, stage.report), ...(join && { nested_join: join }) };
   }
-  return JSON.stringify({ ...(JSON.parse(profile) as object), join });
+  return JSON.stringify({ ...(JSON.parse(profile) as object), join: { ...join, duration_ms: tookMs } });
 }
 
 function profileOfStage({ joins }: JoinPlan, at: number, report: StageReport): object {
-  const { strategy, access, reason, leftRows, rightRows, joinedRows } = report;
+  const { strategy, access, reason, leftRows, rightRows, matched, unmatchedLefts, unmatchedRights } = report;
   return {
     right_table: joins[at]?.rightTable,
-    strategy,
+    strategy_used: strategy,
     access,
     reason,
-    left_rows: leftRows,
-    right_rows: rightRows,
-    joined_rows: joinedRows,
+    left_rows_scanned: leftRows,
+    right_rows_scanned: rightRows,
+    rows_matched: matched,
+    rows_unmatched_left: unmatchedLefts,
+    rows_unmatched_right: unmatchedRights,
   };
 }

@@ -24,7 +24,11 @@ export interface StageReport {
   leftRows: number;
   /** That were read from the right side. */
   rightRows: number;
-  joinedRows: number;
+  /** Pairs of rows. */
+  matched: number;
+  /** Rows without a pair; those of the right side are known to right joins alone. */
+  unmatchedLefts: number;
+  unmatchedRights: number | undefined;
 }
 
 /** The rows of the right side for one of the left, in the order of their keys. */
@@ -47,7 +51,9 @@ export class JoinStage {
     reason: 'no row was looked for',
     leftRows: 0,
     rightRows: 0,
-    joinedRows: 0,
+    matched: 0,
+    unmatchedLefts: 0,
+    unmatchedRights: undefined,
   };
   #all: readonly RightRow[] | undefined;
   #byValue: ReadonlyMap<string, readonly RightRow[]> | undefined;
@@ -100,36 +106,34 @@ export class JoinStage {
     let out: JoinedRow[] = [];
     for (const row of batch) {
       const rights = find(row);
+      this.report.matched += rights.length;
+      if (rights.length === 0) this.report.unmatchedLefts += 1;
       if (rights.length === 0 && this.#join.type === 'left') out.push(extended(row, undefined));
       for (const right of rights) {
         matched?.add(right.key);
         out.push(extended(row, right));
         if (out.length < batchRows) continue;
-        yield this.#counted(out);
+        yield out;
         out = [];
       }
       if (this.#comparisons.since < sliceComparisons) continue;
       this.#comparisons.since = 0;
       await yieldToEventLoop();
     }
-    if (out.length > 0) yield this.#counted(out);
+    if (out.length > 0) yield out;
   }
 
   async *#unmatched(matched: ReadonlySet<string>): AsyncGenerator<JoinedRow[]> {
     const alone = (await this.#everything()).filter(({ key }) => !matched.has(key));
+    this.report.unmatchedRights = alone.length;
     const before: undefined[] = new Array(this.#position).fill(undefined);
     for (let start = 0; start < alone.length; start += batchRows) {
       const rows = alone.slice(start, start + batchRows).map((right) => ({
         hit: undefined,
         rights: [...before, right],
       }));
-      yield this.#counted(rows);
+      yield rows;
     }
-  }
-
-  #counted(rows: JoinedRow[]): JoinedRow[] {
-    this.report.joinedRows += rows.length;
-    return rows;
   }
 
   async #finder(batch: readonly JoinedRow[]): Promise<FindRights> {
