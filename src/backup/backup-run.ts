@@ -19,7 +19,7 @@ import {
 } from './archive/manifest.ts';
 import type { Copier } from './copy/copier.ts';
 import { RangeImage } from './image/range-image.ts';
-import { lifeOf, RangeCopy } from './range-copy.ts';
+import { RangeCopy } from './range-copy.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 
 /** Where the files of one attempt at a backup go. */
@@ -76,7 +76,7 @@ export class BackupRun implements Disposable {
         const { store, copier, backupId, generation, format } = this.#target;
         const fileName = (file: number) => rangeFileName(backupId, generation, number, at, file);
         const imageName = (file: number) => imageFileName(backupId, generation, number, at, file);
-        const life = { rangeId: range.rangeId, firstSequence: lifeOf(range) };
+        const life = { rangeId: range.rangeId, firstSequence: range.stored.info().ownSince };
         const baseHead = this.#baseHeads(table.name, life) ?? null;
         const imageOf = format === 'native' ? (each: IndexedRange) => this.#imageOf(each, table) : undefined;
         return new RangeCopy(

@@ -1,7 +1,6 @@
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Storage } from '../storage/open-storage.ts';
-import { imageNote } from '../storage/range/range-image.ts';
 import type { ArchiveFile, ImageFile } from './archive/manifest.ts';
 import type { Copier } from './copy/copier.ts';
 import type { CopyPage } from './copy/copy-calls.ts';
@@ -36,12 +35,6 @@ interface CopyKind {
   readonly imageOf?: ImageOf | undefined;
 }
 
-/** Which life of a range this is: that of one which began as a copy began with the copy. */
-export function lifeOf({ stored }: IndexedRange): number {
-  const note = stored.notes.get(imageNote);
-  return note ? Number(Buffer.from(note).toString()) : stored.info().firstSequence;
-}
-
 /**
  * One range on its way into a backup: its documents by their ordinals while writes go on, then its changes since, as often as there are many,
  * at last those up to the cut. A line says all of a document, so that whoever reads the lines in order ends with the
@@ -70,7 +63,7 @@ export class RangeCopy implements Disposable {
     this.range = range;
     this.baseHead = baseHead;
     this.#imageOf = baseHead === null ? imageOf : undefined;
-    this.firstSequence = lifeOf(range);
+    this.firstSequence = range.stored.info().ownSince;
     this.#parts = parts.all;
     this.#graphParts = parts.graphs;
     this.#target = target;

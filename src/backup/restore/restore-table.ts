@@ -78,10 +78,31 @@ export async function publishStaged(
 }
 
 async function stage({ tables, clock }: RestoreDeps, staged: string, backedUp: ChainedTable): Promise<Table> {
-  return tables.stage(await newTable(staged, backedUp, clock.nowMs()));
+  const replaced = tables.all().find(({ name }) => name === backedUp.manifest.name);
+  const givenOut = replaced ? await lastVersion(replaced) : 0;
+  return tables.stage(await newTable(staged, backedUp, { nowMs: clock.nowMs(), givenOut }));
 }
 
-async function newTable(name: string, { manifest, images }: ChainedTable, nowMs: number): Promise<NewTable> {
+/** The greatest version that a table has given out; 0 where no range of it can be read. */
+async function lastVersion(table: Table): Promise<number> {
+  let last = 0;
+  for (const { rangeId } of table.ranges) {
+    try {
+      using lease = await table.leaseForUpkeep(rangeId);
+      last = Math.max(last, lease.range.head);
+    } catch (error) {
+      // A damaged table is restored over as well.
+      if (!(error instanceof ServiceError)) throw error;
+    }
+  }
+  return last;
+}
+
+async function newTable(
+  name: string,
+  { manifest, images }: ChainedTable,
+  { nowMs, givenOut }: { nowMs: number; givenOut: number },
+): Promise<NewTable> {
   const heads = manifest.ranges.map(({ head }) => head);
   // A clock of another machine may have been ahead, but not by years.
   const newestMs = nowMs + 366 * 24 * 3_600_000;
@@ -104,7 +125,7 @@ async function newTable(name: string, { manifest, images }: ChainedTable, nowMs:
       state,
     })),
     staged: {
-      aboveSequence: Math.max(...heads, nowMs * 1_000) + versionsAhead,
+      aboveSequence: Math.max(...heads, givenOut, nowMs * 1_000) + versionsAhead,
       lastPartId: manifest.last_part_id,
       enrichments: enrichmentsOf(manifest),
     },

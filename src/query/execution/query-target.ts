@@ -6,7 +6,7 @@ import type { IndexFreshness } from './index-freshness.ts';
 export interface HydratedDocument {
   ordinal: number;
   key: string;
-  /** The row's sequence: the document's version. */
+  /** The row's sequence, by which an index knows what it has seen of it. */
   sequence: number;
   /** Its TTL base in milliseconds; undefined when it has none. */
   ttlBaseMs: number | undefined;

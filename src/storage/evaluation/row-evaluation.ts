@@ -1,6 +1,7 @@
 import { must } from '../../lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { versionOf } from '../range/range-snapshot.ts';
 import type { RangeWriter, RowHead, RowPlace, StoredRow } from '../range/range-writer.ts';
 import {
   type PostImages,
@@ -35,7 +36,7 @@ const encoder = new TextEncoder();
 export function checkReadAssertion(file: RangeWriter, assertion: ReadAssertion, context: EvaluationContext): void {
   const { key, table } = assertion;
   const row = file.find(encoder.encode(key));
-  const version = row && !hasExpired(row, context) ? row.sequence : 0;
+  const version = row && !hasExpired(row, context) ? versionOf(file, row.sequence) : 0;
   if (version === assertion.version) return;
   throw new ServiceError('transaction_conflict', `the document "${key}" has changed since it was read`, {
     details: {

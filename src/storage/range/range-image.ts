@@ -4,6 +4,7 @@ import { openWriter } from '../connection.ts';
 import { DataDirectoryError } from '../directory/data-directory-error.ts';
 import type { RangeId } from '../write-request.ts';
 import { rangeMigrations } from './range-migrations.ts';
+import { imageNote } from './range-snapshot.ts';
 
 /** The range that takes over what a copied file holds. */
 interface ImageOwner {
@@ -12,9 +13,6 @@ interface ImageOwner {
   /** Later changes are above it. */
   aboveSequence: number;
 }
-
-/** The note of a range that began as a copy: since which sequence its changes are its own. */
-export const imageNote = 'image';
 
 /**
  * Makes the copied file of another range the file of this one: documents, parts and changes keep their sequences, so that

@@ -9,7 +9,7 @@ import type { RangeId } from '../write-request.ts';
 import { purgeChanges } from './change-purge.ts';
 import { ColumnValues } from './column-values.ts';
 import { PartRows } from './part-rows.ts';
-import type { RangeSnapshot } from './range-snapshot.ts';
+import { imageNote, type RangeSnapshot } from './range-snapshot.ts';
 import { RequestAnswers } from './request-answers.ts';
 
 /** Ordinals are u32 in frames and indexes. */
@@ -75,6 +75,7 @@ export class RangeWriter {
   readonly rangeId: RangeId;
   readonly generation: number;
   readonly firstSequence: number;
+  readonly ownSince: number;
   readonly answers: RequestAnswers;
   readonly columns: ColumnValues;
   state: RangeState;
@@ -102,6 +103,7 @@ export class RangeWriter {
     this.rangeId = identity.range_id;
     this.generation = identity.generation;
     this.firstSequence = identity.first_sequence;
+    this.ownSince = readOwnSince(database) ?? identity.first_sequence;
     this.#statements = prepare(database);
     this.#parts = new PartRows(database);
     this.state = { ...readState(database, this.firstSequence), partIds: this.#parts.partIds() };
@@ -127,8 +129,8 @@ export class RangeWriter {
 
   snapshot(): RangeSnapshot {
     const { documents, bytes, nextSequence, entryIndex } = this.state;
-    const { rangeId, generation, firstSequence } = this;
-    return { rangeId, generation, firstSequence, documents, bytes, head: nextSequence - 1, entryIndex };
+    const { rangeId, generation, firstSequence, ownSince } = this;
+    return { rangeId, generation, firstSequence, ownSince, documents, bytes, head: nextSequence - 1, entryIndex };
   }
 
   begin(): void {
@@ -472,6 +474,13 @@ function prepare(database: Database) {
 }
 
 /** The last row of `changes` always carries the counters: nothing removes it before a later one exists. */
+function readOwnSince(database: Database): number | undefined {
+  const statement = database.prepare('SELECT value FROM range_state WHERE key = ?');
+  const note = statement.get(new TextEncoder().encode(imageNote)) as { value: Uint8Array } | null;
+  statement.finalize();
+  return note ? Number(Buffer.from(note.value).toString()) : undefined;
+}
+
 function readState(database: Database, firstSequence: number): Omit<RangeState, 'partIds'> {
   const last = database
     .query(

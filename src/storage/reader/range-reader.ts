@@ -2,7 +2,7 @@ import { assert } from '../../lib/assert.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import type { WorkerChannel } from '../../runtime/worker-channel.ts';
 import { fileBytes } from '../directory/disk-usage.ts';
-import type { RangeSnapshot } from '../range/range-snapshot.ts';
+import { type RangeSnapshot, versionOf } from '../range/range-snapshot.ts';
 import type { RequestAnswers } from '../range/request-answers.ts';
 import type { StorageCalls } from '../storage-calls.ts';
 import type { ReadSource } from '../storage-error.ts';
@@ -87,6 +87,11 @@ export class RangeReader {
   /** As of the last answered write. */
   info(): RangeSnapshot {
     return this.#snapshot;
+  }
+
+  /** The version of a row to clients. */
+  versionOf({ sequence }: { sequence: number }): number {
+    return versionOf(this.#snapshot, sequence);
   }
 
   /** Bytes of the documents' file and its write-ahead log. */

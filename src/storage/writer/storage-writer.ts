@@ -278,6 +278,7 @@ export class StorageWriter {
   #publishTable({ catalog, ranges }: Running, publication: TablePublication) {
     const { replaces, heads, nowMs } = publication;
     const old = replaces === undefined ? undefined : catalog.queries.tableById(replaces);
+    if (old) refuseOlder(catalog.queries.tableById(publication.tableId), lastSequence(ranges, old, heads));
     const table = catalog.publishTable(publication, old ? sequenceMark(ranges, old, heads, nowMs) : 0);
     return { table, removed: (old?.ranges ?? []).flatMap(({ rangeId }) => ranges.remove(rangeId) ?? []) };
   }
@@ -332,8 +333,18 @@ function sequenceMark(
   heads: ReadonlyMap<RangeId, number>,
   nowMs: number,
 ): number {
-  const known = table.ranges.map(({ rangeId }) => heads.get(rangeId) ?? headOrZero(ranges, rangeId));
-  return Math.max(nowMs * 1_000, ...known);
+  return Math.max(nowMs * 1_000, lastSequence(ranges, table, heads));
+}
+
+function lastSequence(ranges: WritableRanges, table: TableRecord, heads: ReadonlyMap<RangeId, number>): number {
+  return Math.max(...table.ranges.map(({ rangeId }) => heads.get(rangeId) ?? headOrZero(ranges, rangeId)));
+}
+
+/** A version that the table which goes has given must not be given again by the one that takes its place. */
+function refuseOlder(table: TableRecord | undefined, mark: number): void {
+  if (table?.ranges.every(({ firstSequence }) => firstSequence > mark) !== false) return;
+  const message = 'the table that is replaced was written so often meanwhile that its versions would come again';
+  throw new ServiceError('transaction_conflict', message);
 }
 
 /** A damaged range can be dropped, too; the time of the drop stands in for its head. */

@@ -52,7 +52,7 @@ export class ArtifactTrace {
     const { version } = await this.#documents.lookup(tableName, key, ['_id'], caller);
     using lease = await table.leaseOf(key);
     const document = lease.range.stored.documents.get(key);
-    if (document?.sequence !== version) {
+    if (!document || lease.range.stored.versionOf(document) !== version) {
       throw new ServiceError('transaction_conflict', 'the document has changed meanwhile; ask again');
     }
     return partsOf(table).map((part) => traced(part, document, lease.range));

@@ -139,7 +139,7 @@ class TreeProof {
     const bound = table.expiredAtOrBeforeMs(timeMs);
     const isThere =
       document && !(bound !== undefined && document.ttlBaseMs !== undefined && document.ttlBaseMs <= bound);
-    const version = isThere ? document.sequence : 0;
+    const version = isThere ? stored.versionOf(document) : 0;
     this.#readSet.set(`${rangeId} ${key}`, { rangeId, key, version, table: table.name });
     if (!isThere) return undefined;
     const { ordinal } = document;

@@ -66,6 +66,7 @@ interface Wanted {
 
 interface ReadDocument {
   readonly document: StoredDocument;
+  readonly version: number;
   readonly parts: RenderedParts | undefined;
 }
 
@@ -124,7 +125,8 @@ export class DocumentReads {
     const document = range.stored.documents.get(key);
     if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw keyNotFound(table);
     const shown = this.#shownParts(projection, table, permitted !== undefined);
-    return { document, parts: shown?.read(range.stored, [document]) };
+    const version = range.stored.versionOf(document);
+    return { document, version, parts: shown?.read(range.stored, [document]) };
   }
 
   #shownParts(projection: Projection, { indexes, artifacts }: Table, hidesRows: boolean): PartProjection | undefined {
@@ -269,14 +271,14 @@ function hasMember(document: string, name: string): boolean {
   return document.includes(`"${name}"`) && Object.hasOwn(JSON.parse(document) as object, name);
 }
 
-function rendered({ key, projection }: Wanted, { document, parts }: ReadDocument): FoundDocument {
+function rendered({ key, projection }: Wanted, { document, version, parts }: ReadDocument): FoundDocument {
   if (parts?.damaged.has(document.ordinal)) {
     throw new ServiceError('data_corrupted', `a stored vector of ${JSON.stringify(key)} does not match its checksum`);
   }
   // A whole document leaves as the bytes that were stored.
-  if (projection.isWhole && parts === undefined) return { json: document.body, version: document.sequence };
+  if (projection.isWhole && parts === undefined) return { json: document.body, version };
   const beside = { writtenMs: document.writtenMs, ...parts?.shown.get(document.ordinal) };
-  return { json: shownDocument(projection, decoder.decode(document.body), beside), version: document.sequence };
+  return { json: shownDocument(projection, decoder.decode(document.body), beside), version };
 }
 
 function keyNotFound(table: Table): ServiceError {

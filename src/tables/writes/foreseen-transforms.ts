@@ -38,7 +38,7 @@ export function foreseeTransforms(
       const document = stored.documents.get(key);
       const live = document && !hasExpired(document, bound) ? document : undefined;
       current.set(key, { row, body: live?.body });
-      read.push({ rangeId: stored.rangeId, key, version: live?.sequence ?? 0, table: table.name });
+      read.push({ rangeId: stored.rangeId, key, version: live ? stored.versionOf(live) : 0, table: table.name });
     }
     const before = current.get(key);
     const transformed = transformBody(before?.body, frame.body(row), { key, timestamp: at.timestamp });
