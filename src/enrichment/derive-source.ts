@@ -4,9 +4,9 @@ import { readAsset } from '../lib/parts/asset-part.ts';
 import { readChunkSet } from '../lib/parts/chunk-set-part.ts';
 import { formOfBody, partForm } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { SourceContent } from './artifacts/part-maker.ts';
 import { onlyImage } from './media/only-image.ts';
 import type { TemplateContent, TemplateMedium } from './media/template-media.ts';
-import type { SourceContent } from './part-maker.ts';
 import type { RenderedPart } from './template/render-template.ts';
 
 /** Where a part has its source: an artifact of the document, or a template, or a member of the document. */

@@ -8,13 +8,13 @@ import { formOfBody, partForm } from '../lib/parts/part-body.ts';
 import { readSparseSet } from '../lib/parts/sparse-set-part.ts';
 import { slicesWithin } from '../lib/slices-within.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { type Piece, piecesOf } from './chunking/text-pieces.ts';
 import { type Source, sourceHash } from './derive-source.ts';
 import { type Embedded, embedTexts, type Vector } from './embed-texts.ts';
-import type { Batch, DocumentRow, FollowedPart, HeldPart } from './followed-part.ts';
+import type { Batch, DocumentRow, FollowedPart, HeldPart } from './following/followed-part.ts';
+import type { PartOutcome } from './following/part-outcome.ts';
 import type { TemplateMedium } from './media/template-media.ts';
 import type { PartDefinition } from './part-definition.ts';
-import type { PartOutcome } from './part-outcome.ts';
-import { type Piece, piecesOf } from './text-pieces.ts';
 
 /** What a document's part will be made of: vectors by the names of their texts. */
 type Plan =

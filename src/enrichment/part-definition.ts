@@ -2,8 +2,8 @@ import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
 import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
 import type { ManagedSource } from '../index-kinds/managed-source.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
-import { modelCutter } from './cut-by-model.ts';
-import type { CutByModel } from './cut-text.ts';
+import { modelCutter } from './chunking/cut-by-model.ts';
+import type { CutByModel } from './chunking/cut-text.ts';
 import type { WantedVectors } from './embed-texts.ts';
 import type { FindModels } from './find-models.ts';
 

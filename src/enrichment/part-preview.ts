@@ -4,9 +4,9 @@ import { CodePointPlaces } from '../lib/text/code-points.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
 import { type Source, type SourceTemplates, sourceOf } from './derive-source.ts';
 import type { Vector } from './embed-texts.ts';
+import type { PartOutcome } from './following/part-outcome.ts';
 import { vectorPart } from './part-batch.ts';
 import type { PartDefinition } from './part-definition.ts';
-import type { PartOutcome } from './part-outcome.ts';
 
 /** A chunk of a text: its places in characters (code points) and in bytes of UTF-8, ends exclusive. */
 export interface PreviewedChunk {

@@ -5,8 +5,8 @@ import { partDeleteBody, partIdOfBody } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { type SourceTemplates, sourceOf } from './derive-source.ts';
-import type { FollowedPart, HeldPart } from './followed-part.ts';
-import { isMade, madeBody, type PartOutcome } from './part-outcome.ts';
+import type { FollowedPart, HeldPart } from './following/followed-part.ts';
+import { isMade, madeBody, type PartOutcome } from './following/part-outcome.ts';
 
 interface Precompute {
   readonly stored: RangeReader;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { BackfillLane } from '../../../src/enrichment/backfill-lane.ts';
-import { backfillProgress, coveredThrough, nextWork } from '../../../src/enrichment/schedule.ts';
+import { BackfillLane } from '../../../src/enrichment/following/backfill-lane.ts';
+import { backfillProgress, coveredThrough, nextWork } from '../../../src/enrichment/following/schedule.ts';
 
 const cursor = { fingerprint: 'f', liveAfter: 20, backfillAfter: 5, backfillUntil: 15 };
 const now = { head: 20, nowMs: 1_000, retryAtMs: undefined };

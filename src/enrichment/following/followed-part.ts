@@ -1,5 +1,5 @@
-import type { InferenceCall } from '../inference/admission.ts';
-import type { PartSource, Source } from './derive-source.ts';
+import type { InferenceCall } from '../../inference/admission.ts';
+import type { PartSource, Source } from '../derive-source.ts';
 import type { PartOutcome } from './part-outcome.ts';
 
 /** A document as it was read. */

@@ -1,7 +1,7 @@
-import type { InferenceCall } from '../inference/admission.ts';
-import type { TextChunk } from '../lib/parts/chunk-set-part.ts';
-import type { ServiceError } from '../protocol/service-error.ts';
-import type { TemplateContent } from './media/template-media.ts';
+import type { InferenceCall } from '../../inference/admission.ts';
+import type { TextChunk } from '../../lib/parts/chunk-set-part.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
+import type { TemplateContent } from '../media/template-media.ts';
 
 /** What a part is made from: texts, images and sounds in their order, or the chunks of another artifact. */
 export interface SourceContent {

@@ -1,5 +1,5 @@
-import { cursorKey } from '../lib/parts/part-notes.ts';
-import type { NoteStore } from '../storage/reader/note-store.ts';
+import { cursorKey } from '../../lib/parts/part-notes.ts';
+import type { NoteStore } from '../../storage/reader/note-store.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -1,10 +1,10 @@
-import { denseBody } from '../lib/parts/dense-part.ts';
-import { denseSetBody, type SpanVector } from '../lib/parts/dense-set-part.ts';
-import { sparseBody } from '../lib/parts/sparse-part.ts';
-import { type SpanSparseVector, sparseSetBody } from '../lib/parts/sparse-set-part.ts';
-import type { TextSpan } from '../lib/parts/text-span.ts';
-import type { ServiceError } from '../protocol/service-error.ts';
-import type { Vector } from './embed-texts.ts';
+import { denseBody } from '../../lib/parts/dense-part.ts';
+import { denseSetBody, type SpanVector } from '../../lib/parts/dense-set-part.ts';
+import { sparseBody } from '../../lib/parts/sparse-part.ts';
+import { type SpanSparseVector, sparseSetBody } from '../../lib/parts/sparse-set-part.ts';
+import type { TextSpan } from '../../lib/parts/text-span.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
+import type { Vector } from '../embed-texts.ts';
 
 /** The vector of a chunk; all of one document are dense, or all are sparse. */
 type ChunkVector = TextSpan & { readonly vector: Vector };

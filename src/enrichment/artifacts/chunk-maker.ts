@@ -1,9 +1,9 @@
-import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
-import { faultOf } from '../inference/providers/client/fault.ts';
-import { chunkSetBody, type TextChunk } from '../lib/parts/chunk-set-part.ts';
-import { CodePointPlaces } from '../lib/text/code-points.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import { type CutByModel, type Cutting, cutText } from './cut-text.ts';
+import type { ChunkerConfig } from '../../index-kinds/chunker-config.ts';
+import { faultOf } from '../../inference/providers/client/fault.ts';
+import { chunkSetBody, type TextChunk } from '../../lib/parts/chunk-set-part.ts';
+import { CodePointPlaces } from '../../lib/text/code-points.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type CutByModel, type Cutting, cutText } from '../chunking/cut-text.ts';
 import { type Made, type PartMaker, textIn } from './part-maker.ts';
 
 /** The chunks of the text of each source. */

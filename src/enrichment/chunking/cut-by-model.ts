@@ -1,10 +1,10 @@
-import { limits } from '../config/limits.ts';
-import type { ModelChunker } from '../index-kinds/chunker-config.ts';
-import type { InferenceCall } from '../inference/admission.ts';
-import { faultOf } from '../inference/providers/client/fault.ts';
-import type { Provider } from '../inference/providers/provider.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import type { ProviderConfig } from '../provider-config/provider-config.ts';
+import { limits } from '../../config/limits.ts';
+import type { ModelChunker } from '../../index-kinds/chunker-config.ts';
+import type { InferenceCall } from '../../inference/admission.ts';
+import { faultOf } from '../../inference/providers/client/fault.ts';
+import type { Provider } from '../../inference/providers/provider.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { ProviderConfig } from '../../provider-config/provider-config.ts';
 import type { CutByModel, TextPiece } from './cut-text.ts';
 
 /** The models that cut texts at this server. */

@@ -1,8 +1,8 @@
-import { faultOf } from '../inference/providers/client/fault.ts';
-import { assetBody } from '../lib/parts/asset-part.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { faultOf } from '../../inference/providers/client/fault.ts';
+import { assetBody } from '../../lib/parts/asset-part.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { Asset, Producer } from '../producers/producer.ts';
 import type { Made, PartMaker } from './part-maker.ts';
-import type { Asset, Producer } from './producers/producer.ts';
 
 const encoder = new TextEncoder();
 /** Of one asset, in bytes. */

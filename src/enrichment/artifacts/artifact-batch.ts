@@ -1,10 +1,10 @@
-import type { InferenceCall } from '../inference/admission.ts';
-import { must } from '../lib/assert.ts';
-import type { SliceBounds } from '../lib/slices-within.ts';
-import { type Source, sourceHash } from './derive-source.ts';
-import type { Batch, DocumentRow, FollowedPart, HeldPart } from './followed-part.ts';
+import type { InferenceCall } from '../../inference/admission.ts';
+import { must } from '../../lib/assert.ts';
+import type { SliceBounds } from '../../lib/slices-within.ts';
+import { type Source, sourceHash } from '../derive-source.ts';
+import type { Batch, DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
+import type { PartOutcome } from '../following/part-outcome.ts';
 import type { Made, PartMaker, SourceContent } from './part-maker.ts';
-import type { PartOutcome } from './part-outcome.ts';
 
 /** What makes the artifacts of one enrichment, ready to work. */
 interface ArtifactPart extends Omit<FollowedPart, 'batches'> {

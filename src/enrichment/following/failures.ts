@@ -1,8 +1,8 @@
-import { limits } from '../config/limits.ts';
-import { backoffMs } from '../lib/backoff.ts';
-import { failureKey, failurePrefix, ordinalOfFailure } from '../lib/parts/part-notes.ts';
-import type { ServiceError } from '../protocol/service-error.ts';
-import type { RangeReader } from '../storage/reader/range-reader.ts';
+import { limits } from '../../config/limits.ts';
+import { backoffMs } from '../../lib/backoff.ts';
+import { failureKey, failurePrefix, ordinalOfFailure } from '../../lib/parts/part-notes.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
+import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import { type FailureNote, noteBytes, readFailure } from './part-notes.ts';
 
 /** Pauses before a document is tried again, in milliseconds. */

@@ -1,23 +1,23 @@
-import { limits } from '../config/limits.ts';
+import { limits } from '../../config/limits.ts';
 import {
   type ArtifactConfig,
   type ArtifactDefinition,
   chunkerOf,
   embedderConfigOf,
-} from '../index-kinds/artifact-config.ts';
-import { isMembers } from '../index-kinds/chunker-config.ts';
-import type { SliceBounds } from '../lib/slices-within.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import { shownProviderConfig } from '../provider-config/provider-config.ts';
+} from '../../index-kinds/artifact-config.ts';
+import { isMembers } from '../../index-kinds/chunker-config.ts';
+import type { SliceBounds } from '../../lib/slices-within.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { shownProviderConfig } from '../../provider-config/provider-config.ts';
+import { modelCutter } from '../chunking/cut-by-model.ts';
+import type { PartSource } from '../derive-source.ts';
+import type { FindModels } from '../find-models.ts';
+import type { FollowedPart } from '../following/followed-part.ts';
+import { readProducer } from '../producers/read-producer.ts';
 import { followedArtifact } from './artifact-batch.ts';
 import { assetMaker } from './asset-maker.ts';
 import { chunkMaker } from './chunk-maker.ts';
-import { modelCutter } from './cut-by-model.ts';
-import type { PartSource } from './derive-source.ts';
-import type { FindModels } from './find-models.ts';
-import type { FollowedPart } from './followed-part.ts';
 import type { PartMaker } from './part-maker.ts';
-import { readProducer } from './producers/read-producer.ts';
 import { vectorSetMaker } from './vector-maker.ts';
 
 interface Maker {

@@ -1,8 +1,8 @@
-import { limits } from '../config/limits.ts';
-import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { limits } from '../../config/limits.ts';
+import type { ChunkerConfig } from '../../index-kinds/chunker-config.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { sourceHash } from '../derive-source.ts';
 import { type Cutting, cutText } from './cut-text.ts';
-import { sourceHash } from './derive-source.ts';
 
 /** A chunk of a text that gets a vector of its own. */
 export interface Piece {
