@@ -14,6 +14,12 @@ export const errorCodes = {
   validation_failed: [400, false, 'A document does not match its schema.'],
   invalid_key: [400, false, 'A document key is empty, too long, or has a control character.'],
   invalid_embedding: [400, false, 'A vector does not fit the index that it is written to; both are named.'],
+  missing_embedding_artifact_enrichment: [
+    400,
+    false,
+    'The table has no enrichment whose vectors the index would hold.',
+  ],
+  missing_embedding_artifact_producer: [400, false, 'The enrichment that an index would hold makes no vectors.'],
   invalid_edge: [400, false, 'An edge does not fit the graph index that it is written to; both are named.'],
   too_many_edges: [400, false, 'A document would have more edges than `max_edges_per_document` of the index allows.'],
   tree_topology_violation: [400, false, 'An edge of a tree would give a document a second parent, or make a cycle.'],
@@ -71,7 +77,7 @@ export const errorCodes = {
   transaction_ended: [409, false, 'The transaction session is committed already.'],
   savepoint_limit_reached: [409, false, 'The transaction session has as many savepoints as it may have.'],
   not_connected: [409, false, 'The partner does not take the login of this account any more; authorize it again.'],
-  artifact_in_use: [
+  enrichment_in_use: [
     409,
     false,
     'An enrichment cannot be dropped or changed: another one, or an index, is made from it; both are named.',

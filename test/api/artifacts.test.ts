@@ -285,7 +285,7 @@ describe('the routes of enrichments', () => {
       { name: 'inner', kind: 'asset', field: '$.title', full_text_index: false, source_artifact_name: '' },
       { name: 'outer', kind: 'chunk', field: '$.body', chunk_size: 15, chunk_overlap: 5 },
     ]);
-    expect(await drop('listed', 'inner')).toMatchObject({ status: 409, body: { code: 'artifact_in_use' } });
+    expect(await drop('listed', 'inner')).toMatchObject({ status: 409, body: { code: 'enrichment_in_use' } });
     expect((await server.send('POST', '/db/v1/tables/listed/indexes/words', index)).status).toBe(200);
     await server.send('DELETE', '/db/v1/tables/listed/indexes/words');
     expect((await list('listed')).artifacts.map(({ name }) => name)).toEqual(['outer']);
@@ -296,7 +296,7 @@ describe('the routes of enrichments', () => {
     await put('dropped', 'copy', { kind: 'asset', field: 'body' });
     await put('dropped', 'steps', { kind: 'chunk', source_artifact_name: 'copy', chunk_size: 10 });
     await write('dropped', { inserts: { soup: { body: 'a leek' } } });
-    expect(await drop('dropped', 'copy')).toMatchObject({ status: 409, body: { code: 'artifact_in_use' } });
+    expect(await drop('dropped', 'copy')).toMatchObject({ status: 409, body: { code: 'enrichment_in_use' } });
     expect(await drop('dropped', 'steps')).toMatchObject({ status: 200, body: {} });
     expect(Object.keys(await artifactsOf('dropped', 'soup'))).toEqual(['copy']);
     expect((await drop('dropped', 'copy')).status).toBe(200);

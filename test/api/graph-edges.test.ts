@@ -232,7 +232,12 @@ describe('the state of the index', () => {
     const table = await newTable({ shards: 3 });
     await table.link({ a: ['m', 'z'], m: ['z'], lonely: [] });
     await table.edges('a');
-    expect(await table.status()).toMatchObject({ edge_count: 3, node_count: 3, readiness: { state: 'ready' } });
+    expect(await table.status()).toMatchObject({
+      edge_count: 3,
+      total_edges: 3,
+      node_count: 3,
+      readiness: { state: 'ready' },
+    });
   });
 });
 

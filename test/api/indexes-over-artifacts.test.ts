@@ -107,7 +107,7 @@ describe('an index over an enrichment', () => {
       sources: [{ artifact: 'vectors' }],
     });
     await write('kept', { inserts: { a: { text: windows('a', 2) } } });
-    const refused = { status: 409, body: { code: 'artifact_in_use' } };
+    const refused = { status: 409, body: { code: 'enrichment_in_use' } };
     expect(await send('DELETE', 'kept/artifacts/vectors/enrichment')).toMatchObject(refused);
     expect(await send('DELETE', 'kept/artifacts/pieces/enrichment')).toMatchObject(refused);
     const another = { ...vectors, producer_json: { ...producer, config: { ...producer.config, dimensions: 32 } } };
@@ -124,8 +124,8 @@ describe('an index over an enrichment', () => {
   });
 
   test.each([
-    ['over nothing', { source_artifact_name: 'nothing' }, 404, 'artifact_not_found'],
-    ['over chunks', { source_artifact_name: 'pieces' }, 400, 'invalid_request'],
+    ['over nothing', { source_artifact_name: 'nothing' }, 400, 'missing_embedding_artifact_enrichment'],
+    ['over chunks', { source_artifact_name: 'pieces' }, 400, 'missing_embedding_artifact_producer'],
     ['of another length', { dimension: 3 }, 400, 'invalid_request'],
     ['with an embedder', { embedder: producer.config }, 400, 'invalid_request'],
     ['with a field', { field: 'text' }, 400, 'invalid_request'],

@@ -64,6 +64,7 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     total_indexed: counts.doc_count,
     ...(source.config.type === 'embeddings' && renderVectors(ranges, readiness)),
     ...counts,
+    ...(source.config.type === 'graph' && { total_edges: counts.edge_count }),
     disk_usage: sum(ranges, (range) => range.stats?.diskBytes ?? 0),
     rebuilding,
     repair: renderRepair(rebuilding, failed !== undefined, skipped),

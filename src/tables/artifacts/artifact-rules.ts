@@ -50,7 +50,7 @@ function checkSources(config: ArtifactConfig, byName: ReadonlyMap<string, Artifa
   }
 }
 
-/** Throws `artifact_in_use` where an enrichment or an index that stays is made from one of the enrichments that go. */
+/** Throws `enrichment_in_use` where an enrichment or an index that stays is made from one of the enrichments that go. */
 export function checkUnused(
   gone: ReadonlySet<string>,
   present: readonly ArtifactDefinition[],
@@ -60,20 +60,21 @@ export function checkUnused(
   const user = present.find(({ name, source }) => !gone.has(name) && source !== undefined && gone.has(source.name));
   if (!user) return;
   const message = `enrichment "${user.source?.name}" cannot be dropped: enrichment "${user.name}" is made from it`;
-  throw new ServiceError('artifact_in_use', message);
+  throw new ServiceError('enrichment_in_use', message);
 }
 
-/** Throws `artifact_in_use` where an index holds the vectors of the enrichment. */
+/** Throws `enrichment_in_use` where an index holds the vectors of the enrichment. */
 export function refuseIndexOver(name: string, indexes: readonly NamedIndex[], what: 'dropped' | 'changed'): void {
   const index = indexes.find(({ config }) => sourceArtifactOf(config) === name);
   if (!index) return;
   const message = `enrichment "${name}" cannot be ${what}: the index "${index.name}" holds its vectors; drop that first`;
-  throw new ServiceError('artifact_in_use', message);
+  throw new ServiceError('enrichment_in_use', message);
 }
 
 /**
  * The configuration of an index over one of these enrichments, with the length of its vectors; any other as it is. Throws
- * `artifact_not_found`, and `invalid_request` for an enrichment without vectors or a length that is not theirs.
+ * `missing_embedding_artifact_enrichment` where there is none, `missing_embedding_artifact_producer` for one without
+ * vectors, and `invalid_request` for a length that is not theirs.
  */
 export function overArtifact(config: CheckedIndexConfig, artifacts: readonly ArtifactConfig[]): CheckedIndexConfig {
   const wanted = sourceArtifactOf(config);
@@ -81,13 +82,12 @@ export function overArtifact(config: CheckedIndexConfig, artifacts: readonly Art
   const artifact = artifacts.find(({ name }) => name === wanted);
   if (!artifact) {
     const message = `\`source_artifact_name\`: the table has no enrichment "${wanted.slice(0, 64)}"`;
-    throw new ServiceError('artifact_not_found', message);
+    throw new ServiceError('missing_embedding_artifact_enrichment', message);
   }
   const { kind, expected_dims: dimension } = artifact;
   if (kind !== 'embedding' || dimension === undefined) {
-    throw refused(
-      `\`source_artifact_name\`: "${wanted}" is of kind "${kind}"; an index holds those of kind "embedding"`,
-    );
+    const message = `\`source_artifact_name\`: "${wanted}" is of kind "${kind}"; an index holds those of kind "embedding"`;
+    throw new ServiceError('missing_embedding_artifact_producer', message);
   }
   if (config.dimension !== unknownDimension && config.dimension !== dimension) {
     throw refused(`\`dimension\` is ${config.dimension}, but enrichment "${wanted}" makes vectors of ${dimension}`);

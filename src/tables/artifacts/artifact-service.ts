@@ -31,7 +31,7 @@ export class ArtifactService {
 
   /**
    * Registers an enrichment, or replaces the one of its name. Documents that are there are enriched in the background; where
-   * the kind stays, what an earlier configuration has made is there until it is made again. Fails with `artifact_in_use`
+   * the kind stays, what an earlier configuration has made is there until it is made again. Fails with `enrichment_in_use`
    * while an index holds its vectors.
    */
   async put(tableName: string, name: string, requested: ArtifactEnrichment, caller: Caller): Promise<void> {
@@ -53,14 +53,14 @@ export class ArtifactService {
     });
   }
 
-  /** Fails with `artifact_not_found`, and with `artifact_in_use` while another one, or an index, is made from it. */
+  /** Fails with `artifact_not_found`, and with `enrichment_in_use` while another one, or an index, is made from it. */
   async drop(tableName: string, name: string, caller: Caller): Promise<void> {
     this.#tables.get(tableName, caller, 'admin');
     await this.#tables.change(tableName, async (table) => {
       const known = find(table, name);
       if (known.index !== undefined) {
         const message = `enrichment "${name}" cannot be dropped: the index "${known.index}" declares it`;
-        throw new ServiceError('artifact_in_use', message);
+        throw new ServiceError('enrichment_in_use', message);
       }
       checkUnused(new Set([name]), table.artifacts, table.indexes);
       await this.#change(table, { dropEnrichments: [name] }, known);
