@@ -11,7 +11,7 @@ import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
 import { unknownDimension } from '../index-kinds/embeddings-config.ts';
 import type { IndexEnrichments } from '../index-kinds/index-enrichments.ts';
 import { type ManagedSource, managedSourceOf } from '../index-kinds/managed-source.ts';
-import type { OpenArtifactProducer, OpenPartProducer } from '../indexing/part-producer.ts';
+import type { OpenArtifactProducer, OpenPartProducer } from '../indexing/enrichment/part-producer.ts';
 import type { InferenceCall } from '../inference/admission.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import { probeEmbedder } from '../inference/providers/embedder.ts';

@@ -1,6 +1,6 @@
 import type { ApplierState } from './applier/applier-standing.ts';
-import type { ProductionReport } from './part-producer.ts';
-import type { RangeArtifactReport } from './range-artifacts.ts';
+import type { ProductionReport } from './enrichment/part-producer.ts';
+import type { RangeArtifactReport } from './enrichment/range-artifacts.ts';
 import type { RangeIndexStats } from './range-index.ts';
 
 /** One index of one range, as it stands now. Sequences are those of the range. */

@@ -9,16 +9,16 @@ import type { FeedRows } from '../storage/reader/change-feed.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { EntryListener, WriteCounts } from '../storage/write-request.ts';
 import { type ApplierEvents, type ApplierOptions, IndexApplier } from './applier/index-applier.ts';
-import { withArtifactTexts } from './artifact-texts.ts';
+import type { IndexFacts, RangeFacts } from './at-rest/range-facts.ts';
+import { withArtifactTexts } from './enrichment/artifact-texts.ts';
+import type { OpenArtifactProducer, OpenPartProducer, PartProducer } from './enrichment/part-producer.ts';
+import { RangeArtifacts } from './enrichment/range-artifacts.ts';
 import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import type { RangeIndexReport } from './index-report.ts';
-import type { OpenArtifactProducer, OpenPartProducer, PartProducer } from './part-producer.ts';
-import { RangeArtifacts } from './range-artifacts.ts';
-import type { IndexFacts, RangeFacts } from './range-facts.ts';
 import type { ChangePage, OpenRangeIndex } from './range-index.ts';
-import { RemovalLog } from './removal-log.ts';
-import { RangeRemovedTargets } from './removed-targets.ts';
+import { RemovalLog } from './removals/removal-log.ts';
+import { RangeRemovedTargets } from './removals/removed-targets.ts';
 import type { WriterBudget } from './writer-budget.ts';
 
 /** Opens the native index of a definition below a range's directory. */

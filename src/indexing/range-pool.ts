@@ -3,10 +3,10 @@ import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
 import { KeyedMutex } from '../lib/keyed-mutex.ts';
 import type { Service } from '../lib/supervise.ts';
-import type { ClosedRanges } from './closed-ranges.ts';
+import type { ClosedRanges } from './at-rest/closed-ranges.ts';
+import { JointClosing, type JointDisk } from './at-rest/joint-closing.ts';
+import type { RangeFacts } from './at-rest/range-facts.ts';
 import type { IndexedRange } from './indexed-range.ts';
-import { JointClosing, type JointDisk } from './joint-closing.ts';
-import type { RangeFacts } from './range-facts.ts';
 
 /** A range kept open for as long as somebody uses it. Release by `using` or `[Symbol.dispose]`. */
 export interface RangeLease extends Disposable {

@@ -1,4 +1,4 @@
-import { type ArtifactText, bodyWithTexts } from '../indexing/artifact-texts.ts';
+import { type ArtifactText, bodyWithTexts } from '../indexing/enrichment/artifact-texts.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { FramedDocument } from './document-frames.ts';
 import type { SearchableTable } from './searchable-table.ts';

@@ -7,7 +7,7 @@ import type { Enrichment } from '../enrichment/enrichment.ts';
 import type { CheckedIndexConfig } from '../index-kinds/all-kinds.ts';
 import { primaryIndexConfig, readIndexConfig } from '../index-kinds/index-config.ts';
 import { inlineOf } from '../index-kinds/index-enrichments.ts';
-import { factsOfEmptyRange } from '../indexing/range-facts.ts';
+import { factsOfEmptyRange } from '../indexing/at-rest/range-facts.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { JobRunner } from '../jobs/job-runner.ts';
 

@@ -1,8 +1,8 @@
 import type { TableSchema } from '../engine/table-schema.ts';
 import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
+import type { RangeFacts } from '../indexing/at-rest/range-facts.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
-import type { RangeFacts } from '../indexing/range-facts.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';

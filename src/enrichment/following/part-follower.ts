@@ -1,7 +1,12 @@
 import { serverCaller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import { IndexProgress } from '../../indexing/applier/index-progress.ts';
-import type { PartProducer, ProducedRange, ProductionFailure, ProductionReport } from '../../indexing/part-producer.ts';
+import type {
+  PartProducer,
+  ProducedRange,
+  ProductionFailure,
+  ProductionReport,
+} from '../../indexing/enrichment/part-producer.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
 import { FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';

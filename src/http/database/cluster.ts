@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs';
 import { type Caller, rowFiltersOf, seesTable } from '../../access/principal.ts';
 import type { SecretStoreState } from '../../access/secrets/secret-store.ts';
 import type { ConfigGeneration } from '../../config/reload.ts';
-import type { IndexFacts, RangeFacts } from '../../indexing/range-facts.ts';
+import type { IndexFacts, RangeFacts } from '../../indexing/at-rest/range-facts.ts';
 import type { WorkCounts } from '../../inference/admission.ts';
 import { type ProviderState, thisServer } from '../../inference/providers/providers.ts';
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';

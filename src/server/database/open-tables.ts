@@ -4,7 +4,7 @@ import { JointDisk } from '../../engine/joint-disk.ts';
 import { NativeIndex } from '../../engine/native-index.ts';
 import { Enrichment } from '../../enrichment/enrichment.ts';
 import type { IndexDefinition } from '../../index-kinds/all-kinds.ts';
-import { ClosedRanges } from '../../indexing/closed-ranges.ts';
+import { ClosedRanges } from '../../indexing/at-rest/closed-ranges.ts';
 import { indexDirectory } from '../../indexing/index-directory.ts';
 import { IndexedRange, type RangeIndexOpener } from '../../indexing/indexed-range.ts';
 import { openRangesFor, RangePool } from '../../indexing/range-pool.ts';

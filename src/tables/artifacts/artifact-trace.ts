@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
+import type { PartProducer } from '../../indexing/enrichment/part-producer.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
-import type { PartProducer } from '../../indexing/part-producer.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import type { DocumentReads } from '../reads/document-reads.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { ClosedRanges, type SavedRangeFacts } from '../../../src/indexing/closed-ranges.ts';
+import { ClosedRanges, type SavedRangeFacts } from '../../../src/indexing/at-rest/closed-ranges.ts';
+import type { JointDisk } from '../../../src/indexing/at-rest/joint-closing.ts';
+import type { RangeFacts } from '../../../src/indexing/at-rest/range-facts.ts';
 import type { IndexedRange } from '../../../src/indexing/indexed-range.ts';
-import type { JointDisk } from '../../../src/indexing/joint-closing.ts';
-import type { RangeFacts } from '../../../src/indexing/range-facts.ts';
 import { openRangesFor, RangePool } from '../../../src/indexing/range-pool.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { RemovalLog } from '../../../src/indexing/removal-log.ts';
+import { RemovalLog } from '../../../src/indexing/removals/removal-log.ts';
 
 test('says how many rows may have gone after a sequence', () => {
   const log = new RemovalLog(10);

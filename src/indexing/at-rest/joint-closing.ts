@@ -1,7 +1,7 @@
-import type { Clock } from '../lib/clock.ts';
-import type { IndexedRange } from './indexed-range.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { IndexedRange } from '../indexed-range.ts';
+import type { CheckpointReport, RangeIndex } from '../range-index.ts';
 import type { RangeFacts } from './range-facts.ts';
-import type { CheckpointReport, RangeIndex } from './range-index.ts';
 
 /** What became of one of many checkpoints; undefined when there was no time for it. */
 type CheckpointOutcome = CheckpointReport | Error | undefined;

@@ -1,6 +1,6 @@
-import { readFrame, rowKind } from '../lib/document-frame.ts';
-import { type RemovedTargets, readRemovedTargets, removedTargetsPrefix } from '../lib/parts/edge-notes.ts';
-import type { NoteStore } from '../storage/reader/note-store.ts';
+import { readFrame, rowKind } from '../../lib/document-frame.ts';
+import { type RemovedTargets, readRemovedTargets, removedTargetsPrefix } from '../../lib/parts/edge-notes.ts';
+import type { NoteStore } from '../../storage/reader/note-store.ts';
 
 const pageNotes = 1_000;
 const decoder = new TextDecoder();

@@ -1,8 +1,8 @@
-import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
-import { readAsset } from '../lib/parts/asset-part.ts';
-import { readChunkSet } from '../lib/parts/chunk-set-part.ts';
-import { formOfBody, partForm } from '../lib/parts/part-body.ts';
-import { withMember } from '../lib/text/json-text.ts';
+import { FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { readAsset } from '../../lib/parts/asset-part.ts';
+import { readChunkSet } from '../../lib/parts/chunk-set-part.ts';
+import { formOfBody, partForm } from '../../lib/parts/part-body.ts';
+import { withMember } from '../../lib/text/json-text.ts';
 
 /** An artifact whose text a full-text index holds. */
 export interface ArtifactText {

@@ -1,6 +1,6 @@
-import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
-import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
-import type { RangeReader } from '../storage/reader/range-reader.ts';
+import type { IndexDefinition } from '../../index-kinds/all-kinds.ts';
+import type { ArtifactDefinition } from '../../index-kinds/artifact-config.ts';
+import type { RangeReader } from '../../storage/reader/range-reader.ts';
 
 /** How far the parts of an index are made, in one range. */
 export interface ProductionReport {
