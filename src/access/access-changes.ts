@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import { KeyedMutex } from '../lib/keyed-mutex.ts';
+import { KeyedMutex } from '../lib/concurrency/keyed-mutex.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { AccessChange, GrantRecord } from '../storage/catalog/access-records.ts';
 import type { AccessStore } from '../storage/catalog/access-store.ts';

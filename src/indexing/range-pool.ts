@@ -1,8 +1,8 @@
 import type { LimitOptions } from '../config/limits.ts';
 import type { Clock } from '../lib/clock.ts';
 import { pause } from '../lib/clock.ts';
-import { KeyedMutex } from '../lib/keyed-mutex.ts';
-import type { Service } from '../lib/supervise.ts';
+import { KeyedMutex } from '../lib/concurrency/keyed-mutex.ts';
+import type { Service } from '../lib/concurrency/supervise.ts';
 import type { ClosedRanges } from './at-rest/closed-ranges.ts';
 import { JointClosing, type JointDisk } from './at-rest/joint-closing.ts';
 import type { RangeFacts } from './at-rest/range-facts.ts';

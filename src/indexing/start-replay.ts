@@ -1,4 +1,4 @@
-import type { Service } from '../lib/supervise.ts';
+import type { Service } from '../lib/concurrency/supervise.ts';
 import { progressOf } from './index-report.ts';
 import type { IndexedRange } from './indexed-range.ts';
 import type { RangeLease } from './range-pool.ts';

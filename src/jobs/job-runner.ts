@@ -1,6 +1,6 @@
 import { type Backoff, backoffMs } from '../lib/backoff.ts';
 import { type Clock, pause } from '../lib/clock.ts';
-import type { Service } from '../lib/supervise.ts';
+import type { Service } from '../lib/concurrency/supervise.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { JobChange, JobRecord, NewJob } from '../storage/catalog/catalog-records.ts';
 import type { JobHandler, JobOutcome, JobRequest } from './job.ts';

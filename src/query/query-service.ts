@@ -1,7 +1,7 @@
 import { type Caller, requireTable } from '../access/principal.ts';
 import { textLegName } from '../index-kinds/full-text.ts';
 import type { Clock } from '../lib/clock.ts';
-import { forEachYielding } from '../lib/yield-to-event-loop.ts';
+import { forEachYielding } from '../lib/concurrency/yield-to-event-loop.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import { type ProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';

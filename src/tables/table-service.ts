@@ -13,7 +13,7 @@ import type { JobRunner } from '../jobs/job-runner.ts';
 
 import { assert, must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
-import { KeyedMutex } from '../lib/keyed-mutex.ts';
+import { KeyedMutex } from '../lib/concurrency/keyed-mutex.ts';
 import {
   type CreateTableRequest,
   createTableRequest,

@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { PartnerAccount, PartnerAccounts, PartnerTokens } from './partner-accounts.ts';
 import type { PartnerOAuth } from './partner-oauth.ts';

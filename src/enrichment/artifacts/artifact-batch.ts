@@ -1,6 +1,6 @@
 import type { InferenceCall } from '../../inference/admission.ts';
 import { must } from '../../lib/assert.ts';
-import type { SliceBounds } from '../../lib/slices-within.ts';
+import type { SliceBounds } from '../../lib/concurrency/slices-within.ts';
 import { type Source, sourceHash } from '../derive-source.ts';
 import type { Batch, DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
 import type { PartOutcome } from '../following/part-outcome.ts';

@@ -6,7 +6,7 @@ import {
   embedderConfigOf,
 } from '../../index-kinds/artifact-config.ts';
 import { isMembers } from '../../index-kinds/chunker-config.ts';
-import type { SliceBounds } from '../../lib/slices-within.ts';
+import type { SliceBounds } from '../../lib/concurrency/slices-within.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { shownProviderConfig } from '../../provider-config/provider-config.ts';
 import { modelCutter } from '../chunking/cut-by-model.ts';

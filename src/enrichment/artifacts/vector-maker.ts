@@ -1,8 +1,8 @@
 import type { Embedder } from '../../inference/providers/embedder.ts';
 import { must } from '../../lib/assert.ts';
+import { type SliceBounds, slicesWithin } from '../../lib/concurrency/slices-within.ts';
 import type { TextChunk } from '../../lib/parts/chunk-set-part.ts';
 import { denseSetBody } from '../../lib/parts/dense-set-part.ts';
-import { type SliceBounds, slicesWithin } from '../../lib/slices-within.ts';
 import { sourceHash } from '../derive-source.ts';
 import { type Embedded, embedTexts } from '../embed-texts.ts';
 import { type Made, type PartMaker, type SourceContent, textIn } from './part-maker.ts';

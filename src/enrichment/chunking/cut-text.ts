@@ -1,7 +1,7 @@
 import type { ChunkerConfig, ModelChunker } from '../../index-kinds/chunker-config.ts';
 import type { InferenceCall } from '../../inference/admission.ts';
 import { fixedChunks } from '../../inference/chunking/fixed-chunks.ts';
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 
 /** A piece of a text, and where it lies there: places in units of the string, the end exclusive. */
 export interface TextPiece {

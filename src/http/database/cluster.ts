@@ -5,7 +5,7 @@ import type { ConfigGeneration } from '../../config/reload.ts';
 import type { IndexFacts, RangeFacts } from '../../indexing/at-rest/range-facts.ts';
 import type { WorkCounts } from '../../inference/admission.ts';
 import { type ProviderState, thisServer } from '../../inference/providers/providers.ts';
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { HealthState } from '../../observability/health.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';

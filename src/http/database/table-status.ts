@@ -1,6 +1,6 @@
 import { type Caller, rowFiltersOf } from '../../access/principal.ts';
 import { shownIndexConfig } from '../../index-kinds/managed-source.ts';
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { TableStatus } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { TableTotals, TableView } from '../../tables/table-view.ts';

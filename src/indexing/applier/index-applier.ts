@@ -1,9 +1,9 @@
 import { type Backoff, backoffMs } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { pause } from '../../lib/clock.ts';
+import { Sleeper } from '../../lib/concurrency/sleeper.ts';
+import { type Service, supervise } from '../../lib/concurrency/supervise.ts';
 import { FrameBuilder, readFrame } from '../../lib/document-frame.ts';
-import { Sleeper } from '../../lib/sleeper.ts';
-import { type Service, supervise } from '../../lib/supervise.ts';
 import type { ChangePage, CheckpointReport, IndexSource, OpenRangeIndex, RangeIndex } from '../range-index.ts';
 import type { WriterBudget } from '../writer-budget.ts';
 import { AppliedIndex, type AppliedIndexEvents } from './applied-index.ts';

@@ -1,4 +1,4 @@
-import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
+import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { RangeFacts } from './range-facts.ts';
 
 /** Facts of a closed range as the catalog keeps them over a restart. */

@@ -1,4 +1,4 @@
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
 import { fixedChunker } from '../../models/model-registry.ts';

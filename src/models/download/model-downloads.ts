@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
-import { aborted, type Service } from '../../lib/supervise.ts';
+import { aborted, type Service } from '../../lib/concurrency/supervise.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { CatalogueEntry } from '../../protocol/inference/catalogue-entry.ts';
 import type { ModelKind } from '../../protocol/inference/model-kinds.ts';

@@ -3,8 +3,8 @@ import type { TemplateContent, TemplateMedia } from '../../enrichment/media/temp
 import type { RenderedPart } from '../../enrichment/template/render-template.ts';
 import type { Templates } from '../../enrichment/template/templates.ts';
 import type { MediaReference } from '../../inference/media/media-reference.ts';
+import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { textAt } from '../../lib/document-path.ts';
-import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Hit } from '../execution/hydrate.ts';
 import type { RerankPlan } from '../request/reranker-request.ts';

@@ -1,6 +1,6 @@
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
-import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
+import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { WholeSearch } from '../inputs/bring-inputs.ts';
 import type { PlanLeg } from '../plan/native-plan.ts';
 import { type GraphSearch, isLeg } from '../request/graph/graph-searches.ts';

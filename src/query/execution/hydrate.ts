@@ -1,5 +1,5 @@
 import { textLegName } from '../../index-kinds/full-text.ts';
-import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
+import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { type NativePlan, textPlan } from '../plan/native-plan.ts';
 import type { CursorPosition } from './page-cursor.ts';
 import {

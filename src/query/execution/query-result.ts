@@ -1,5 +1,5 @@
+import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { withMembers } from '../../lib/text/json-text.ts';
-import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import { type Projection, type ShownParts, shownDocument } from '../request/projection/projection.ts';
 import type { Hit } from './hydrate.ts';

@@ -1,6 +1,6 @@
 import { limits } from '../../config/limits.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { compareKeys } from '../../lib/key-order.ts';
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { JoinRequest } from './join-request.ts';
 import {

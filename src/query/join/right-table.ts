@@ -1,7 +1,7 @@
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { compareKeys } from '../../lib/key-order.ts';
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import { matchStored, openTarget } from '../execution/open-target.ts';

@@ -1,8 +1,8 @@
 import { limits } from '../../config/limits.ts';
 import { scanJson } from '../../engine/json-scan.ts';
 import { must } from '../../lib/assert.ts';
+import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { skipSpace, skipValue } from '../../lib/text/json-text.ts';
-import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

@@ -7,7 +7,7 @@ import type { StartReplay } from '../../indexing/start-replay.ts';
 import type { Providers } from '../../inference/providers/providers.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { type Service, supervise } from '../../lib/supervise.ts';
+import { type Service, supervise } from '../../lib/concurrency/supervise.ts';
 import type { Health } from '../../observability/health.ts';
 import type { LogFields } from '../../observability/logger.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';

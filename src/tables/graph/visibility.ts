@@ -2,7 +2,7 @@ import type { Caller } from '../../access/principal.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { planFilter } from '../../query/plan/query-plan.ts';

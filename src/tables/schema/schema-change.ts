@@ -3,7 +3,7 @@ import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
 import { mappedSchemaOf } from '../../index-kinds/all-kinds.ts';
 import { primaryIndexConfig, valuesIndexName } from '../../index-kinds/index-config.ts';
 import type { JobRequest } from '../../jobs/job.ts';
-import type { KeyedMutex } from '../../lib/keyed-mutex.ts';
+import type { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Storage } from '../../storage/open-storage.ts';

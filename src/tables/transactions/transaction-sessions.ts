@@ -2,8 +2,8 @@ import { type Caller, nameOf, requireWholeTable } from '../../access/principal.t
 import { limits } from '../../config/limits.ts';
 import { must } from '../../lib/assert.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
-import { KeyedMutex } from '../../lib/keyed-mutex.ts';
-import type { Service } from '../../lib/supervise.ts';
+import { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
+import type { Service } from '../../lib/concurrency/supervise.ts';
 import type { SyncLevel } from '../../protocol/database/writes.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';

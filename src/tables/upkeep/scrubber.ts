@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { pause } from '../../lib/clock.ts';
-import type { Service } from '../../lib/supervise.ts';
+import type { Service } from '../../lib/concurrency/supervise.ts';
 import type { ScrubPage } from '../../storage/reader/document-store.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Table } from '../table.ts';

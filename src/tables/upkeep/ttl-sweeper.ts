@@ -1,7 +1,7 @@
 import type { LimitOptions } from '../../config/limits.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { pause } from '../../lib/clock.ts';
-import type { Service } from '../../lib/supervise.ts';
+import type { Service } from '../../lib/concurrency/supervise.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { GraphWrites } from '../../storage/write-request.ts';
 import { graphWritesOf, hasGraphs } from '../graph/graph-writes.ts';

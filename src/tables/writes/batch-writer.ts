@@ -14,8 +14,8 @@ import { graphsAmong, writtenVectorsOf } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
 import { readFrame, rowKind } from '../../lib/document-frame.ts';
-import { KeyedMutex } from '../../lib/keyed-mutex.ts';
 import {
   type BatchCounts,
   batchRequest,

@@ -1,6 +1,6 @@
+import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { FrameBuilder, readFrame } from '../../lib/document-frame.ts';
 import { compareKeys } from '../../lib/key-order.ts';
-import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import type { KeyInterval } from '../initial-ranges.ts';
 
 /** The position of the interval that holds `key`; intervals are in key order and leave no gap. */

@@ -1,6 +1,6 @@
+import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { readFrame } from '../../lib/document-frame.ts';
 import { compareKeys } from '../../lib/key-order.ts';
-import { forEachYielding } from '../../lib/yield-to-event-loop.ts';
 import { type MergeResponse, mergeRequest } from '../../protocol/database/writes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { AppliedWrite, RangeWrite } from '../../storage/write-request.ts';

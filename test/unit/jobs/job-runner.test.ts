@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { RunningJob } from '../../../src/jobs/job.ts';
 import { JobRunner, type JobStore } from '../../../src/jobs/job-runner.ts';
-import { supervise } from '../../../src/lib/supervise.ts';
+import { supervise } from '../../../src/lib/concurrency/supervise.ts';
 import type { JobRecord } from '../../../src/storage/catalog/catalog-records.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { openOnce } from '../../../src/lib/open-once.ts';
+import { openOnce } from '../../../src/lib/concurrency/open-once.ts';
 
 test('what could not be opened is tried again by the next caller, and opened once for all callers', async () => {
   let calls = 0;

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { slicesWithin } from '../../../src/lib/slices-within.ts';
+import { slicesWithin } from '../../../src/lib/concurrency/slices-within.ts';
 
 const cut = (words: readonly string[], items: number, bytes: number) => [
   ...slicesWithin(words, (word) => word.length, { items, bytes }),

@@ -1,5 +1,5 @@
 import { type Clock, pause } from '../../../lib/clock.ts';
-import type { Service } from '../../../lib/supervise.ts';
+import type { Service } from '../../../lib/concurrency/supervise.ts';
 import type { ServerListener } from '../server-listener.ts';
 import { readTls, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../lib/clock.ts';
-import { KeyedMutex } from '../../../lib/keyed-mutex.ts';
+import { KeyedMutex } from '../../../lib/concurrency/keyed-mutex.ts';
 import type { OperationContext } from '../../backend.ts';
 import { Lanes } from '../../lanes.ts';
 import type { LlamaBinding, NativeContext, NativeModel } from './binding.ts';

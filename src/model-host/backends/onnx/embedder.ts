@@ -1,5 +1,5 @@
 import { assert, must } from '../../../lib/assert.ts';
-import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../../lib/concurrency/yield-to-event-loop.ts';
 import type { Backend, OperationContext } from '../../backend.ts';
 import type { ModelSpec } from '../../model-spec.ts';
 import type { EmbedFault, EmbedInput, EmbedResult, EmbedText } from '../../operations/embed.ts';

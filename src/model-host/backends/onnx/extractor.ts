@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
 import { must } from '../../../lib/assert.ts';
-import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../../lib/concurrency/yield-to-event-loop.ts';
 import { readFolderJson } from '../../../models/model-folder.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { Backend, OperationContext } from '../../backend.ts';

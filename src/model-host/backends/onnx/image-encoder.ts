@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { Tensor } from 'onnxruntime-node';
-import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../../lib/concurrency/yield-to-event-loop.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import type { Pixels } from '../../operations/pixels.ts';
 import { floats, OnnxSession, type OutputTensor } from './onnx-session.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Tensor } from 'onnxruntime-node';
-import { yieldToEventLoop } from '../../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../../lib/concurrency/yield-to-event-loop.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
 import { readFolderJson } from '../../../models/model-folder.ts';
 import { floats, integerRows, OnnxSession } from './onnx-session.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { KeyedMutex } from '../../../../lib/keyed-mutex.ts';
+import { KeyedMutex } from '../../../../lib/concurrency/keyed-mutex.ts';
 import { readGgufHeader } from '../../../../models/headers/gguf-header.ts';
 import type { InstalledModel } from '../../../../models/installed-model.ts';
 import { type LlamaBinding, type NativeContext, type NativeModel, type NativeSampler, openModel } from '../binding.ts';

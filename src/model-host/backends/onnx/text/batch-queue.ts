@@ -1,5 +1,5 @@
 import { must } from '../../../../lib/assert.ts';
-import { yieldToEventLoop } from '../../../../lib/yield-to-event-loop.ts';
+import { yieldToEventLoop } from '../../../../lib/concurrency/yield-to-event-loop.ts';
 import type { Priority } from '../../../priority.ts';
 import { batchWindow, planBatch } from './plan-batch.ts';
 

@@ -1,5 +1,5 @@
-import { type Backoff, backoffMs } from './backoff.ts';
-import { type Clock, pause } from './clock.ts';
+import { type Backoff, backoffMs } from '../backoff.ts';
+import { type Clock, pause } from '../clock.ts';
 
 /** Work that goes on beside requests until its signal is aborted, or until it has nothing more to do. */
 export interface Service {

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 
 /** A wait of one loop for a time to pass or for somebody to wake it. */
 export class Sleeper {
