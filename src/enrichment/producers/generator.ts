@@ -1,5 +1,5 @@
-import { textMessage } from '../../inference/generation/chat-message.ts';
 import { generationRequest, usualSampling } from '../../inference/generation/generation-request.ts';
+import { textMessage } from '../../inference/generation/prompt/chat-message.ts';
 import type { MediaReference } from '../../inference/media/media-reference.ts';
 import type { Provider } from '../../inference/providers/provider.ts';
 import { contentOf } from '../../inference/providers/remote/remote-output.ts';

@@ -8,12 +8,12 @@ import type { InstalledModel } from '../../models/installed-model.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Inference } from '../inference.ts';
-import { chatPrompt } from './chat-prompt.ts';
 import type { GenerationWatch } from './generation-metrics.ts';
 import type { GenerationRequest } from './generation-request.ts';
 import { outputConstraint } from './output-constraint.ts';
 import { type OutputDelta, OutputParser } from './output-parser.ts';
-import { type RenderedPrompt, rawPrompt } from './raw-prompt.ts';
+import { chatPrompt } from './prompt/chat-prompt.ts';
+import { type RenderedPrompt, rawPrompt } from './prompt/raw-prompt.ts';
 
 export type GenerationDeps = Pick<Inference, 'models' | 'pool' | 'templates' | 'settings' | 'backends' | 'generations'>;
 

@@ -1,7 +1,7 @@
 import type { CacheType, Sampling } from '../../model-host/operations/generate.ts';
 import type { MediaReference } from '../media/media-reference.ts';
-import type { ChatMessage } from './chat-message.ts';
-import type { FunctionTool, ToolChoice } from './function-tools.ts';
+import type { ChatMessage } from './prompt/chat-message.ts';
+import type { FunctionTool, ToolChoice } from './tools/function-tools.ts';
 
 /** The shape that is asked of the output, beside calls of functions. */
 export type OutputFormat =

@@ -1,12 +1,12 @@
 import type { Constraint } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { callGrammar } from './call-grammar.ts';
-import { type ChatPrompt, type Thinking, thinkMark } from './chat-prompt.ts';
-import { callableTools } from './function-tools.ts';
 import type { GenerationRequest, OutputFormat } from './generation-request.ts';
 import { GrammarWriter, literal, untilText } from './grammar/grammar-writer.ts';
 import { objectRule } from './grammar/json-rules.ts';
 import { schemaExpression } from './grammar/schema-grammar.ts';
+import { type ChatPrompt, type Thinking, thinkMark } from './prompt/chat-prompt.ts';
+import { callGrammar } from './tools/call-grammar.ts';
+import { callableTools } from './tools/function-tools.ts';
 
 const thinkEnd = '</think>';
 

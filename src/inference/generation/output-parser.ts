@@ -1,4 +1,4 @@
-import { callIdMark, type NamedCalls, type ToolCallFormat, taggedCalls } from './tool-call-format.ts';
+import { callIdMark, type NamedCalls, type ToolCallFormat, taggedCalls } from './tools/tool-call-format.ts';
 
 /** What one piece of output means to the caller. */
 export type OutputDelta =

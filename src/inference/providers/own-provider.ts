@@ -5,7 +5,7 @@ import { type Embeddings, type EmbedRequest, embedItems } from '../embeddings/em
 import { type Extracted, type ExtractRequest, extractTexts } from '../extraction/extract-texts.ts';
 import { type GenerationOptions, type GenerationOutput, generateChoices, totalOf } from '../generation/generate.ts';
 import type { GenerationRequest } from '../generation/generation-request.ts';
-import { loadMedia } from '../generation/load-media.ts';
+import { loadMedia } from '../generation/prompt/load-media.ts';
 import type { Inference } from '../inference.ts';
 import { type Reranked, type RerankRequest, rerankTexts } from '../reranking/rerank-texts.ts';
 import { readImages, transcribeSound } from '../seq2seq/run-seq2seq.ts';

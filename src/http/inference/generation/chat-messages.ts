@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../../../inference/generation/chat-message.ts';
+import type { ChatMessage } from '../../../inference/generation/prompt/chat-message.ts';
 import { mediaReference } from '../../../inference/media/media-reference.ts';
 import type { MessageBody, MessagePart } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';

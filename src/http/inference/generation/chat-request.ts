@@ -1,10 +1,10 @@
-import { mediaOf } from '../../../inference/generation/chat-message.ts';
 import {
   type GenerationRequest,
   type OutputFormat,
   usualSampling,
 } from '../../../inference/generation/generation-request.ts';
 import { grammarBounds } from '../../../inference/generation/grammar/grammar-writer.ts';
+import { mediaOf } from '../../../inference/generation/prompt/chat-message.ts';
 import { parseDuration } from '../../../lib/duration.ts';
 import type { CacheType, Sampling } from '../../../model-host/operations/generate.ts';
 import type { GenerateBody, sharedMembers } from '../../../protocol/inference/generate.ts';

@@ -1,4 +1,4 @@
-import type { FunctionTool, ToolChoice } from '../../../inference/generation/function-tools.ts';
+import type { FunctionTool, ToolChoice } from '../../../inference/generation/tools/function-tools.ts';
 import type { GenerateBody, ToolBody } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 

@@ -2,7 +2,7 @@ import { limits } from '../../../config/limits.ts';
 import type { Finished, InferenceCall } from '../../../inference/admission.ts';
 import { type BatchOutcome, generateBatch } from '../../../inference/generation/generate-batch.ts';
 import type { GenerationRequest } from '../../../inference/generation/generation-request.ts';
-import { loadMedia } from '../../../inference/generation/load-media.ts';
+import { loadMedia } from '../../../inference/generation/prompt/load-media.ts';
 import type { Inference } from '../../../inference/inference.ts';
 import { generateRequestSchema } from '../../../protocol/inference/generate.ts';
 import {

@@ -1,10 +1,10 @@
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
-import { toolForTemplate } from '../../generation/function-tools.ts';
 import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
 import type { GenerationRequest } from '../../generation/generation-request.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';
+import { toolForTemplate } from '../../generation/tools/function-tools.ts';
 import type { Reranked } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';

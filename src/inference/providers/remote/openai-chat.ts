@@ -1,10 +1,10 @@
 import type { FinishReason } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
-import type { ChatMessage } from '../../generation/chat-message.ts';
-import { toolForTemplate } from '../../generation/function-tools.ts';
 import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
 import { type GenerationRequest, type OutputFormat, usualSampling } from '../../generation/generation-request.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';
+import type { ChatMessage } from '../../generation/prompt/chat-message.ts';
+import { toolForTemplate } from '../../generation/tools/function-tools.ts';
 import type { MediaReference } from '../../media/media-reference.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';

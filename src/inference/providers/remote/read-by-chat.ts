@@ -1,6 +1,6 @@
 import type { InferenceCall } from '../../admission.ts';
-import { textMessage } from '../../generation/chat-message.ts';
 import { generationRequest, usualSampling } from '../../generation/generation-request.ts';
+import { textMessage } from '../../generation/prompt/chat-message.ts';
 import type { Provider, ReadRequest } from '../provider.ts';
 import { contentOf } from './remote-output.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { readChatRequest } from '../../../../src/http/inference/generation/chat-request.ts';
 import { checkValue } from '../../../../src/http/routing/json-reader.ts';
-import { chatPrompt } from '../../../../src/inference/generation/chat-prompt.ts';
+import { chatPrompt } from '../../../../src/inference/generation/prompt/chat-prompt.ts';
 import { type RenderTemplate, TemplateForms } from '../../../../src/inference/templates/template-forms.ts';
 import { TemplateSandbox } from '../../../../src/inference/templates/template-sandbox.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';

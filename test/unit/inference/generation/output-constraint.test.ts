@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { readChatRequest } from '../../../../src/http/inference/generation/chat-request.ts';
 import { checkValue } from '../../../../src/http/routing/json-reader.ts';
-import type { Thinking } from '../../../../src/inference/generation/chat-prompt.ts';
 import { outputConstraint } from '../../../../src/inference/generation/output-constraint.ts';
+import type { Thinking } from '../../../../src/inference/generation/prompt/chat-prompt.ts';
 import {
   type ToolCallFormat,
   taggedCalls,
   toolCallFormatOf,
-} from '../../../../src/inference/generation/tool-call-format.ts';
+} from '../../../../src/inference/generation/tools/tool-call-format.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
 import { Gbnf } from '../../../support/gbnf.ts';
 

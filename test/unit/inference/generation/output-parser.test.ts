@@ -5,7 +5,7 @@ import {
   OutputParser,
   type OutputParserOptions,
 } from '../../../../src/inference/generation/output-parser.ts';
-import { taggedCalls, toolCallFormatOf } from '../../../../src/inference/generation/tool-call-format.ts';
+import { taggedCalls, toolCallFormatOf } from '../../../../src/inference/generation/tools/tool-call-format.ts';
 import { must } from '../../../../src/lib/assert.ts';
 
 const formOf = (template: string) => must(toolCallFormatOf(template), 'the template has a form of its own');

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { rawPrompt } from '../../../../src/inference/generation/raw-prompt.ts';
+import { rawPrompt } from '../../../../src/inference/generation/prompt/raw-prompt.ts';
 
 const info = { bosText: '<s>', infillTexts: { prefix: '<PRE>', suffix: '<SUF>', middle: '<MID>' } };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { textMessage } from '../../../../src/inference/generation/chat-message.ts';
 import { generationRequest } from '../../../../src/inference/generation/generation-request.ts';
+import { textMessage } from '../../../../src/inference/generation/prompt/chat-message.ts';
 import { signedHeaders } from '../../../../src/inference/providers/remote/sign-request.ts';
 import { readProviderConfig } from '../../../../src/provider-config/provider-config.ts';
 import {

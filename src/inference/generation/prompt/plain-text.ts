@@ -1,4 +1,4 @@
-import type { PromptText } from '../../model-host/operations/generate.ts';
+import type { PromptText } from '../../../model-host/operations/generate.ts';
 
 /** Private characters around the number of a hidden text; such characters in a text are hidden themselves. */
 const open = '\uE000';

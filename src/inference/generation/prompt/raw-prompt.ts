@@ -1,9 +1,9 @@
-import type { LoadedInfo } from '../../model-host/backend.ts';
-import type { PromptPiece } from '../../model-host/operations/generate.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
+import type { LoadedInfo } from '../../../model-host/backend.ts';
+import type { PromptPiece } from '../../../model-host/operations/generate.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { RawPrompt } from '../generation-request.ts';
+import { taggedCalls } from '../tools/tool-call-format.ts';
 import type { ChatPrompt } from './chat-prompt.ts';
-import type { RawPrompt } from './generation-request.ts';
-import { taggedCalls } from './tool-call-format.ts';
 
 /** A prompt of either kind, ready for its model. */
 export interface RenderedPrompt extends Omit<ChatPrompt, 'pieces'> {

@@ -1,4 +1,4 @@
-import type { MediaReference } from '../media/media-reference.ts';
+import type { MediaReference } from '../../media/media-reference.ts';
 
 export interface ToolCall {
   readonly id: string;

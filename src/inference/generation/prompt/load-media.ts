@@ -1,6 +1,6 @@
-import type { Inference } from '../inference.ts';
-import { findModels } from './generate.ts';
-import type { GenerationRequest } from './generation-request.ts';
+import type { Inference } from '../../inference.ts';
+import { findModels } from '../generate.ts';
+import type { GenerationRequest } from '../generation-request.ts';
 
 /**
  * Holds the images and sounds of a request to their budgets before a model loads. Nothing is fetched for a model that

@@ -1,4 +1,4 @@
-import type { ChatMessage, ToolCall } from './chat-message.ts';
+import type { ChatMessage, ToolCall } from '../prompt/chat-message.ts';
 import { listedCalls, type ToolCallFormat, taggedCalls } from './tool-call-format.ts';
 
 /** How a model is told in its messages what it can call, and what it has called. */

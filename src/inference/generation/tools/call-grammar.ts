@@ -1,8 +1,8 @@
-import { ServiceError } from '../../protocol/service-error.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import { type GrammarWriter, literal, oneOf } from '../grammar/grammar-writer.ts';
+import { objectRule } from '../grammar/json-rules.ts';
+import { schemaExpression } from '../grammar/schema-grammar.ts';
 import type { FunctionTool } from './function-tools.ts';
-import { type GrammarWriter, literal, oneOf } from './grammar/grammar-writer.ts';
-import { objectRule } from './grammar/json-rules.ts';
-import { schemaExpression } from './grammar/schema-grammar.ts';
 import { callIdMark, type NamedCalls, type ObjectCalls, type ToolCallFormat } from './tool-call-format.ts';
 
 /** Where an output that is a call as a whole shows that it is one. */

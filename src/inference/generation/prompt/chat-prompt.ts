@@ -1,13 +1,13 @@
-import type { LoadedInfo } from '../../model-host/backend.ts';
-import type { PromptText } from '../../model-host/operations/generate.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
-import type { RenderTemplate, TemplateForm } from '../templates/template-forms.ts';
+import type { LoadedInfo } from '../../../model-host/backend.ts';
+import type { PromptText } from '../../../model-host/operations/generate.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
+import type { RenderTemplate, TemplateForm } from '../../templates/template-forms.ts';
+import type { GenerationRequest } from '../generation-request.ts';
+import { toolForTemplate } from '../tools/function-tools.ts';
+import { type ToolCallFormat, toolCallFormatOf } from '../tools/tool-call-format.ts';
+import { type TextStyle, textStyleOf, toolsAsText } from '../tools/tools-as-text.ts';
 import type { ChatMessage } from './chat-message.ts';
-import { toolForTemplate } from './function-tools.ts';
-import type { GenerationRequest } from './generation-request.ts';
 import { PlainText } from './plain-text.ts';
-import { type ToolCallFormat, toolCallFormatOf } from './tool-call-format.ts';
-import { type TextStyle, textStyleOf, toolsAsText } from './tools-as-text.ts';
 
 /** Renders chat templates, and knows in which form each takes a conversation. */
 interface PromptTemplates {
