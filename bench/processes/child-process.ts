@@ -48,8 +48,16 @@ export class ChildProcess implements AsyncDisposable {
 
   /** Resident memory in bytes. */
   residentBytes(): number {
+    return this.#status('VmRSS') * 1_024;
+  }
+
+  threads(): number {
+    return this.#status('Threads');
+  }
+
+  #status(name: string): number {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, 'latin1');
-    return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1_024;
+    return Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
   }
 
   /** Stops every thread of the process where it stands. Its sockets stay open. */

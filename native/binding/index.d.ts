@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: d103d29abcc2e492e19173bfe6a45f95bb68334fc0e196f85701d507ed6d266b
+// SHA-256 of its sources: 39aa999fef9429683526d296b44d05cc76cdd26b658d0fab6a61a749e8de9067
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -204,11 +204,14 @@ export declare function orderPage(optionsJson: string, planJson: string, hitsJso
  */
 export declare function query(handles: Array<number>, vectorHandles: Array<number>, planJson: string, vectors: Uint8Array, operation: number, isAlone: boolean): NativeHits | Promise<NativeHits>;
 
-/** Gives the writer's memory and threads back until the next apply. */
+/** Gives the writer's memory and threads back until something needs them. */
 export declare function releaseIndexWriter(handle: number): Promise<void>;
 
 /** The JSON text of a stored vector, given as the body of a vector row. */
 export declare function renderVector(body: Uint8Array): string;
+
+/** As `releaseIndexWriter`, and begins what the index puts off until it rests. */
+export declare function restIndex(handle: number): Promise<void>;
 
 /** Checks one JSON text of any type. */
 export declare function scanJson(bytes: Uint8Array, limits?: ScanLimits | undefined | null): void;

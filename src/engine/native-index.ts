@@ -71,9 +71,14 @@ export class NativeIndex {
     return callNative(() => nativeAddon().indexMemoryBytes(this.handle));
   }
 
-  /** Gives the writer's memory and threads back until the next apply. */
+  /** Gives the writer's memory and threads back until something needs them. */
   async releaseWriter(): Promise<void> {
     await awaitNative(() => nativeAddon().releaseIndexWriter(this.handle));
+  }
+
+  /** As `releaseWriter`, and begins what the index puts off until it rests. */
+  async rest(): Promise<void> {
+    await awaitNative(() => nativeAddon().restIndex(this.handle));
   }
 
   /** Compares the checksums of all files; throws IndexFaultError `index_damaged`. */

@@ -232,12 +232,17 @@ export class RangePool implements Service {
     }
   }
 
-  /** Closes the ranges that have had no use for long, but for the warm ones, and saves what is known of closed ones. */
+  /**
+   * Closes the ranges that have had no use for long, but for the warm ones, and those that only upkeep has looked at; saves
+   * what is known of closed ones.
+   */
   async closeIdle(): Promise<void> {
     const { clock, options } = this.#deps;
     const before = clock.monotonicMs() - options.rangeIdleMs;
     const open = [...this.#slots].filter(([, { closed }]) => !closed);
-    const idle = open.slice(0, Math.max(0, open.length - options.warmRangesMax));
+    const unused = open.filter(([, { usedMs }]) => usedMs === Number.NEGATIVE_INFINITY);
+    const used = open.filter(([, { usedMs }]) => usedMs !== Number.NEGATIVE_INFINITY);
+    const idle = [...unused, ...used.slice(0, Math.max(0, used.length - options.warmRangesMax))];
     for (let at = 0; at < idle.length; at += closingsMax) {
       const resting = idle.slice(at, at + closingsMax).filter(([, slot]) => isAtRest(slot) && slot.usedMs <= before);
       await this.#evictTogether(resting.map(([rangeId]) => rangeId));

@@ -9,7 +9,7 @@ const concurrentRanges = 4;
 interface StartReplayDeps {
   /** Ranges that were not closed cleanly. */
   rangeIds: readonly number[];
-  /** Keeps a range open. */
+  /** Keeps a range open, which does not count as use: a range that nobody asks for is closed soon after. */
   lease(rangeId: number): Promise<RangeLease>;
   /** Aborted when the range is about to go; undefined when it is gone. */
   closing(rangeId: number): AbortSignal | undefined;

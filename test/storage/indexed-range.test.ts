@@ -66,6 +66,7 @@ class KeepingIndex {
       }),
       memoryBytes: () => 0,
       releaseWriter: async () => {},
+      rest: async () => {},
       verify: async () => {},
       close: async () => {},
     };

@@ -119,7 +119,7 @@ mod tests {
         fn commit(&self, _: u64) -> Result<CommitReport, EngineError> {
             unreachable!("nothing is committed")
         }
-        fn release_writer(&self) -> Result<(), EngineError> {
+        fn rest(&self) -> Result<(), EngineError> {
             Ok(())
         }
         fn stats(&self) -> IndexStats {

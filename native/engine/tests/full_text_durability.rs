@@ -24,7 +24,7 @@ fn apply(index: &TextIndex, rows: &[Row], first_sequence: u64) {
 }
 
 fn rest(index: &TextIndex) {
-    index.release_writer().expect("released");
+    index.rest().expect("released");
     index.wait_for_merges();
 }
 
@@ -214,15 +214,64 @@ fn an_index_in_memory_leaves_nothing_on_disk() {
 fn a_released_writer_opens_again() {
     let scratch = Scratch::new();
     let index = open(scratch.path());
-    apply(&index, &rows(0, 5, "alpha"), 1);
+    apply(&index, &rows(0, 500, "alpha"), 1);
     index.release_writer().expect("refused: rows wait for a commit");
     assert!(index.stats().writer_is_open);
-    index.commit(5).expect("a commit");
+    index.commit(500).expect("a commit");
     index.release_writer().expect("released");
     assert!(!index.stats().writer_is_open);
-    apply(&index, &rows(5, 9, "alpha"), 6);
-    index.commit(9).expect("a commit");
-    assert_eq!(count(&index, "alpha"), 9);
+    apply(&index, &rows(500, 900, "alpha"), 501);
+    index.commit(900).expect("a commit");
+    assert_eq!(count(&index, "alpha"), 900);
+}
+
+#[test]
+fn commits_of_few_documents_hold_no_writer_until_their_segments_are_to_be_merged() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    let mut with_a_writer = Vec::new();
+    for at in 0..30 {
+        // Each takes a document from the commit before.
+        apply(&index, &rows(at.max(1) - 1, at + 1, "alpha"), u64::from(at) * 2 + 1);
+        index.commit(u64::from(at) * 2 + 2).expect("a commit");
+        let stats = index.stats();
+        assert_eq!((count(&index, "alpha"), stats.doc_count), (at as usize + 1, u64::from(at) + 1));
+        with_a_writer.extend(stats.writer_is_open.then_some(at));
+    }
+    assert!(with_a_writer.first().is_some_and(|&first| first > 5), "commits {with_a_writer:?} held one");
+    rest(&index);
+    assert_eq!((index.stats().segment_count, count(&index, "alpha"), index.stats().writer_is_open), (1, 30, false));
+    index.verify().expect("all checksums match");
+}
+
+#[test]
+fn commits_of_few_documents_are_kept_by_a_checkpoint_with_what_they_delete() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    apply(&index, &rows(0, 20, "alpha"), 1);
+    index.commit(20).expect("a commit");
+    apply(&index, &[delete("k", 3), delete("k", 4)], 21);
+    index.commit(22).expect("a commit of deletes alone");
+    apply(&index, &rows(5, 6, "beta"), 23);
+    index.commit(23).expect("a commit");
+    assert!(!index.stats().writer_is_open);
+    index.checkpoint().expect("a checkpoint");
+    apply(&index, &rows(6, 20, "beta"), 24);
+    index.commit(37).expect("a commit that is lost");
+    drop(index);
+    let index = open(scratch.path());
+    assert_eq!((index.stats().applied_sequence, count(&index, "alpha"), count(&index, "beta")), (23, 17, 1));
+    apply(&index, &(0..20).map(|at| delete("k", at)).collect::<Vec<_>>(), 24);
+    index.commit(43).expect("a commit that leaves nothing");
+    assert_eq!((index.stats().doc_count, index.stats().segment_count), (0, 0));
+    apply(&index, &rows(0, 500, "gamma"), 44);
+    index.commit(543).expect("a large commit");
+    apply(&index, &rows(0, 10, "delta"), 544);
+    index.release_writer().expect("refused: rows wait for a commit");
+    index.commit(553).expect("a commit");
+    rest(&index);
+    assert_eq!((count(&index, "gamma"), count(&index, "delta")), (490, 10));
+    index.verify().expect("all checksums match");
 }
 
 #[test]
@@ -271,7 +320,7 @@ fn rows_that_come_during_a_merge_at_rest_are_taken() {
     };
     for round in 0..20 {
         write(&rows(round * 50, round * 50 + 50, "alpha"));
-        index.release_writer().expect("released");
+        index.rest().expect("released");
         write(&rows(round * 50, round * 50 + 10, "beta"));
         write(&[delete("k", round * 50 + 49)]);
         assert_eq!(count(&index, "alpha"), (round as usize + 1) * 39);
@@ -313,7 +362,7 @@ fn a_process_that_dies() {
     apply(&index, &rows(40, 60, "beta"), 51);
     index.commit(70).expect("a commit");
     index.checkpoint().expect("a checkpoint");
-    index.release_writer().expect("released");
+    index.rest().expect("released");
     index.wait_for_merges();
     std::process::exit(7);
 }

@@ -248,7 +248,7 @@ impl DerivedIndex for GraphIndex {
         }))
     }
 
-    fn release_writer(&self) -> Result<(), EngineError> {
+    fn rest(&self) -> Result<(), EngineError> {
         let mut writing = self.writing();
         let snapshot = self.snapshot();
         let mut segments = snapshot.segments.clone();

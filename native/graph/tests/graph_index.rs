@@ -115,7 +115,7 @@ fn holds_the_edges_of_every_commit_in_both_directions() {
             index.checkpoint().unwrap();
         }
         if random.below(60) == 0 {
-            index.release_writer().unwrap();
+            index.rest().unwrap();
         }
         if random.below(60) == 0 {
             index.checkpoint().unwrap();

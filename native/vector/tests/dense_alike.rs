@@ -124,7 +124,7 @@ fn check(metric: Metric, apart: f32) {
             rows.copies.iter().copied().chain(rows.distinct.iter().copied().filter(|at| at % 50 == 0)).collect();
         for is_settled in [false, true] {
             if is_settled {
-                tested.index.release_writer().unwrap();
+                tested.index.rest().unwrap();
                 tested.index.settle();
             } else {
                 tested.put_all(&rows.vectors);

@@ -310,7 +310,7 @@ fn rows_get_a_graph_when_nothing_more_is_written() {
     assert_eq!(ways(&tested), ["scan"]);
     tested.index.checkpoint().unwrap();
     tested.reopen();
-    tested.index.release_writer().unwrap();
+    tested.index.rest().unwrap();
     tested.index.settle();
     assert_eq!(ways(&tested), ["exact_fallback"]);
     // Nobody asks for a checkpoint while nothing is written.
@@ -318,7 +318,7 @@ fn rows_get_a_graph_when_nothing_more_is_written() {
     assert_eq!(ways(&tested), ["exact_fallback"]);
     // A few rows more are scanned beside it, however often nothing is written.
     tested.load(&world.rows(850..1000));
-    tested.index.release_writer().unwrap();
+    tested.index.rest().unwrap();
     tested.index.settle();
     assert_eq!(ways(&tested), ["exact_fallback", "scan"]);
     assert!(tested.recall(&world.queries(20), 10, 0.5, None) >= 0.98);

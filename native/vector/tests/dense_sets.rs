@@ -174,7 +174,7 @@ fn a_document_with_many_near_vectors_pushes_no_other_off_the_page() {
         let crowd: Vec<Vec<f32>> = (0..1_500).map(|_| near(&mut dice)).collect();
         sets.apply(&[(6_000, crowd[..700].to_vec()), (6_001, crowd[700..].to_vec())]);
         if is_settled {
-            sets.index.release_writer().unwrap();
+            sets.index.rest().unwrap();
             sets.index.settle();
         }
         let allowed: BitSet = (0..6_100).filter(|ordinal| ordinal % 4 < 2).collect();
@@ -203,7 +203,7 @@ fn recall_holds_where_documents_have_several_vectors() {
             .collect();
         sets.apply(&changes);
     }
-    sets.index.release_writer().unwrap();
+    sets.index.rest().unwrap();
     sets.index.settle();
     for share in [1, 2, 10, 50] {
         let allowed: BitSet = (0..4_000).filter(|ordinal| ordinal % share == 0).collect();

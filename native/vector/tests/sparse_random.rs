@@ -126,7 +126,7 @@ fn answers_equal_brute_force_whatever_was_written() {
                     run.sequence = durable.1;
                     run.compare(&index);
                 }
-                2 => index.release_writer().expect("merges are done"),
+                2 => index.rest().expect("merges are done"),
                 _ => {}
             }
         }
@@ -174,7 +174,7 @@ fn the_cost_of_a_search_does_not_grow_with_what_was_replaced() {
             sequence += 100;
             index.commit(sequence).expect("a commit");
         }
-        index.release_writer().expect("merged");
+        index.rest().expect("merged");
         let hits: Vec<_> = queries.iter().map(|query| search(&index, query, 10, None)).collect();
         let visited: u64 = hits.iter().map(|hits| hits.report.visited).sum();
         let stats = index.stats();

@@ -1,11 +1,11 @@
 import type { RangeIndex } from '../range-index.ts';
 import type { WriterBudget, WriterHolder } from '../writer-budget.ts';
 
-/** Whether an index holds its writer, and whether it is to give it back. */
+/** Whether an index may hold its writer, whether it is to give it back, and whether it rests. */
 export class HeldWriter implements WriterHolder {
   readonly #budget: WriterBudget | undefined;
   readonly #onWanted: () => void;
-  #isHeld = true;
+  #isAtRest = false;
   #isWanted = false;
 
   /** Without a budget, a writer is kept until it is idle. `onWanted`: others need it. */
@@ -14,9 +14,9 @@ export class HeldWriter implements WriterHolder {
     this.#onWanted = onWanted;
   }
 
-  /** False once it was given back, until the next row. */
-  get isHeld(): boolean {
-    return this.#isHeld;
+  /** Until the next row there is nothing to give back, and nothing that was put off. */
+  get isAtRest(): boolean {
+    return this.#isAtRest;
   }
 
   /** Others need the writer. */
@@ -31,22 +31,28 @@ export class HeldWriter implements WriterHolder {
 
   /** The index was opened: work that was put off may wait for it to rest. */
   opened(): void {
-    this.#isHeld = true;
+    this.#isAtRest = false;
   }
 
   /** The index writes. */
   use(): void {
-    this.#isHeld = true;
+    this.#isAtRest = false;
     this.#isWanted = false;
     this.#budget?.use(this);
   }
 
-  /** Gives the writer back, and has the index do what it put off until it rests. */
+  /** Gives the writer back because others need it. What the index puts off until it rests waits on. */
   async release(index: RangeIndex | undefined): Promise<void> {
     this.#isWanted = false;
-    if (!this.#isHeld) return;
     await index?.releaseWriter();
-    this.#isHeld = false;
+    this.closed();
+  }
+
+  /** Gives the writer back, and has the index do what it put off until it rests. */
+  async rest(index: RangeIndex | undefined): Promise<void> {
+    this.#isWanted = false;
+    this.#isAtRest = true;
+    await index?.rest();
     this.closed();
   }
 

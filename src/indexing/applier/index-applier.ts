@@ -40,6 +40,9 @@ export interface ApplierEvents extends AppliedIndexEvents {
 
 /** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;
+/** What an index that is closed takes of the rows that it has yet to apply: pages of the feed, and bytes of one. */
+const lastPagesMax = 4;
+const lastPageBytesMax = 256 * 1_024;
 const retries: Backoff = { firstMs: 200, maxMs: 30_000 };
 const noRows = new FrameBuilder(1, 1).finish();
 
@@ -337,13 +340,14 @@ export class IndexApplier implements Service {
   async #rest(): Promise<void> {
     if (this.#stop.signal.aborted || this.#damage.isSuspect || this.#isCheckpointWanted) return;
     if (this.progress.isAwaited(this.#applied.applied)) return;
-    const dueMs = this.#applied.restMs;
-    if (!this.#writer.isWanted) {
-      const idleMs = this.#writer.isHeld ? this.#options.writerIdleMs : Number.POSITIVE_INFINITY;
-      const woken = await this.#sleeper.sleep(Math.min(dueMs, idleMs));
-      if (woken || !this.#writer.isHeld || dueMs < idleMs) return;
+    if (this.#writer.isWanted) {
+      await this.#writer.release(this.index);
+      return;
     }
-    await this.#writer.release(this.index);
+    const dueMs = this.#applied.restMs;
+    const idleMs = this.#writer.isAtRest ? Number.POSITIVE_INFINITY : this.#options.writerIdleMs;
+    const woken = await this.#sleeper.sleep(Math.min(dueMs, idleMs));
+    if (!woken && idleMs <= dueMs && !this.#writer.isAtRest) await this.#writer.rest(this.index);
   }
 
   async #fail(error: unknown, attempt: number): Promise<void> {
@@ -363,10 +367,22 @@ export class IndexApplier implements Service {
     this.#waiters.end();
     if (this.#isDiscarded || !this.index) return;
     await this.#quietly(async () => {
+      await this.#takeLast();
       await this.#applied.publish();
       // Rows of others are told as well, so that the next start need not look through them.
       await this.#applied.commitPublished();
     });
+  }
+
+  /** What was written just before the end: to apply that now is cheaper than to replay it at the next start. */
+  async #takeLast(): Promise<void> {
+    if (this.#damage.isSuspect) return;
+    for (let pages = 0; pages < lastPagesMax; pages += 1) {
+      const page = this.#source.read(this.#applied.applied);
+      if (!page) return this.#applied.skipTo(this.#source.head());
+      if (page.frame.byteLength > lastPageBytesMax) return;
+      await this.#apply(page);
+    }
   }
 
   async #end(): Promise<void> {

@@ -17,7 +17,7 @@ function closedBehind(tables: TableService, pool: RangePool): number[] {
 export function buildReplay({ storage, logger }: DatabaseCore, tables: TableService, pool: RangePool): StartReplay {
   return new StartReplay({
     rangeIds: [...new Set([...storage.start.unclean, ...closedBehind(tables, pool)])],
-    lease: (rangeId) => pool.lease(rangeId),
+    lease: (rangeId) => pool.lease(rangeId, 'upkeep'),
     closing: (rangeId) => tables.findOwner(rangeId)?.closing,
     onFailed: (range_id, error) =>
       logger.error('a range could not be opened after an unclean stop', { range_id }, error),

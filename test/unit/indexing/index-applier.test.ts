@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type ApplierOptions, IndexApplier } from '../../../src/indexing/applier/index-applier.ts';
 import type { ChangePage, RangeIndex } from '../../../src/indexing/range-index.ts';
+import { WriterBudget } from '../../../src/indexing/writer-budget.ts';
 import { FrameBuilder, readFrame, rowKind } from '../../../src/lib/document-frame.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 
@@ -25,6 +26,7 @@ class Bench {
   visible = 0;
   durable = 0;
   released = 0;
+  rested = 0;
   calls = 0;
   commits = 0;
   verified = 0;
@@ -35,7 +37,7 @@ class Bench {
   readonly applier: IndexApplier;
 
   /** `damaged`: an index of all that is written lies there, and its files do not hold what they should. */
-  constructor(written = 0, damaged = false) {
+  constructor(written = 0, damaged = false, writers?: WriterBudget) {
     this.damaged = damaged;
     if (damaged) this.durable = written;
     for (let sequence = 1; sequence <= written; sequence += 1) this.feed.push(page(sequence));
@@ -47,6 +49,7 @@ class Bench {
       },
       clock: this.clock,
       options: bounds,
+      ...(writers === undefined ? {} : { writers }),
       events: {
         failed: (error) => {
           this.failures.push(error);
@@ -110,6 +113,9 @@ class Bench {
       memoryBytes: () => 0,
       releaseWriter: async () => {
         this.released += 1;
+      },
+      rest: async () => {
+        this.rested += 1;
       },
       verify: async () => {
         this.verified += 1;
@@ -315,14 +321,43 @@ describe('an index applier', () => {
     const bench = new Bench(1);
     // It does not wait for the checkpoint, and is given back once.
     await bench.clock.advance(2 * bounds.writerIdleMs);
-    expect([bench.released, bench.durable]).toEqual([1, 0]);
+    expect([bench.rested, bench.durable]).toEqual([1, 0]);
     await bench.clock.advance(bounds.checkpointMs + 2 * bounds.writerIdleMs);
-    expect([bench.released, bench.durable]).toEqual([1, 1]);
+    expect([bench.rested, bench.durable]).toEqual([1, 1]);
     bench.write();
     await bench.applier.waitFor(2);
     expect(bench.visible).toBe(2);
     await bench.clock.advance(2 * bounds.writerIdleMs);
-    expect(bench.released).toBe(2);
+    expect([bench.rested, bench.released]).toEqual([2, 0]);
+    await bench.applier.close();
+  });
+
+  test('takes what was written just before its end, so that nothing is replayed at the next start', async () => {
+    const bench = new Bench();
+    await settle();
+    const written = [bench.write(), bench.write()];
+    await bench.applier.close();
+    expect([bench.visible, bench.durable, bench.applier.checkpointedSequence]).toEqual([2, 2, written.length]);
+  });
+
+  test('leaves a long backlog to the next start', async () => {
+    const bench = new Bench(100);
+    await bench.applier.close();
+    expect(bench.durable).toBeGreaterThan(0);
+    expect(bench.durable).toBeLessThan(20);
+  });
+
+  test('gives the writer back at once when others need it, and puts off until it rests what is to be done then', async () => {
+    const writers = new WriterBudget(1);
+    const bench = new Bench(0, false, writers);
+    await settle();
+    bench.write();
+    await bench.applier.waitFor(1);
+    writers.use({ releaseWriterSoon: () => {} });
+    await settle();
+    expect([bench.released, bench.rested]).toEqual([1, 0]);
+    await bench.clock.advance(2 * bounds.writerIdleMs);
+    expect([bench.released, bench.rested]).toEqual([1, 1]);
     await bench.applier.close();
   });
 

@@ -167,6 +167,15 @@ describe('ranges at rest', () => {
     expect(closed).toEqual([1]);
   });
 
+  test('are not kept warm where only upkeep has looked at them', async () => {
+    const { pool, closed, use } = poolOf(100);
+    for (const rangeId of [1, 2, 3]) (await pool.lease(rangeId, 'upkeep'))[Symbol.dispose]();
+    using held = await pool.lease(4, 'upkeep');
+    await use(2);
+    await pool.closeIdle();
+    expect([closed, held.range.head]).toEqual([[1, 3], 7]);
+  });
+
   test('are told about as they were at their closing, without being opened', async () => {
     const { pool, opened, use } = poolOf(1);
     await use(1, 2);

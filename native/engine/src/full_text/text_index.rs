@@ -123,7 +123,7 @@ impl TextIndex {
             counters: Arc::default(),
             ordinals: Arc::default(),
             term_count: TermCount::default(),
-            writer_is_open: writer.is_open(),
+            writer_is_open: writer.open_flag(),
             writing: Mutex::new(writer),
             checkpoints: files.map(Mutex::new),
             merger: Mutex::default(),
@@ -224,13 +224,16 @@ impl TextIndex {
         writing.merge(&segments).map(Some)
     }
 
-    /// Waits for the merges that `release_writer` has begun.
+    /// Waits for the merges that `rest` has begun.
     pub fn wait_for_merges(&self) {
-        let merging = self.merger.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = merging {
-            // A thread that panicked has merged nothing.
-            let _ = thread.join();
+        let merging = self.merger().take();
+        if let Some(merging) = merging {
+            merging.wait();
         }
+    }
+
+    fn merger(&self) -> MutexGuard<'_, IdleMerger> {
+        self.merger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn term_count(&self, searcher: &Searcher) -> u64 {
@@ -257,7 +260,7 @@ impl DerivedIndex for TextIndex {
     fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError> {
         let started = Instant::now();
         let mut writing = self.writing();
-        writing.commit(sequence, self.skipped_count.load(Ordering::Relaxed))?;
+        writing.commit(sequence, self.skipped_count.load(Ordering::Relaxed), &self.searcher())?;
         self.reload(&writing)?;
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         self.applied_sequence.store(sequence, Ordering::Release);
@@ -293,20 +296,29 @@ impl DerivedIndex for TextIndex {
         }))
     }
 
-    /// Merges that an index at rest is to have are made by a thread of their own, which releases the writer in the end.
     fn release_writer(&self) -> Result<(), EngineError> {
-        let mut merger = self.merger.lock().unwrap_or_else(PoisonError::into_inner);
+        let merger = self.merger();
         let mut writing = self.writing();
         if self.uncommitted_rows.load(Ordering::Relaxed) > 0 || merger.is_at_work() {
             return Ok(());
         }
-        self.release(&mut writing)?;
-        if segments_to_merge(&self.segments()?).is_empty() {
+        self.release(&mut writing)
+    }
+
+    /// Merges that an index at rest is to have wait in a queue of the whole process, and release the writer in the end.
+    fn rest(&self) -> Result<(), EngineError> {
+        self.release_writer()?;
+        let mut merger = self.merger();
+        let is_busy = self.uncommitted_rows.load(Ordering::Relaxed) > 0 || merger.is_at_work();
+        if is_busy || segments_to_merge(&self.segments()?).is_empty() {
             return Ok(());
         }
-        if let Some(this) = self.this.upgrade() {
-            merger.start(move || this.merge_at_rest());
-        }
+        let this = Weak::clone(&self.this);
+        merger.start(move || {
+            if let Some(this) = this.upgrade() {
+                this.merge_at_rest();
+            }
+        });
         Ok(())
     }
 

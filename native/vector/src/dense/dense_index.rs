@@ -420,7 +420,7 @@ impl DerivedIndex for DenseIndex {
     }
 
     /// Has all but the last few rows that are scanned taken into a graph, and graphs made durable.
-    fn release_writer(&self) -> Result<(), EngineError> {
+    fn rest(&self) -> Result<(), EngineError> {
         let mut writing = self.writing();
         writing.is_idle = true;
         self.start_builder(&mut writing);

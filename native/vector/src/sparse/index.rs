@@ -185,7 +185,7 @@ impl DerivedIndex for SparseIndex {
         }))
     }
 
-    fn release_writer(&self) -> Result<(), EngineError> {
+    fn rest(&self) -> Result<(), EngineError> {
         self.segments.wait_for_merge();
         Ok(())
     }

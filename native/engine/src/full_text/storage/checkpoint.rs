@@ -61,7 +61,7 @@ struct MetaDeletes {
 }
 
 /// The names of the files that a commit consists of.
-fn files_of_commit(meta: &[u8]) -> HashSet<PathBuf> {
+pub fn files_of_commit(meta: &[u8]) -> HashSet<PathBuf> {
     let Ok(parsed) = serde_json::from_slice::<MetaSegments>(meta) else { return HashSet::new() };
     let mut names = HashSet::new();
     for segment in parsed.segments {

@@ -9,8 +9,9 @@ use tantivy::index::SegmentId;
 use tantivy::indexer::{AddOperation, SegmentWriter, UserOperation};
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, TermQuery, Weight};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, IndexWriter, Score, SegmentReader, Term};
+use tantivy::{DocId, Index, IndexWriter, Opstamp, Score, Segment, SegmentMeta, SegmentReader, Term};
 
+use super::lazy_writer::LazyWriter;
 use crate::full_text::documents::document::{IndexedDocument, QueuedDocument};
 use crate::full_text::fields::Fields;
 
@@ -41,12 +42,12 @@ pub struct PendingDocuments {
 }
 
 impl PendingDocuments {
-    pub fn add(
-        &mut self,
-        writer: &IndexWriter<QueuedDocument>,
-        fields: &Fields,
-        document: IndexedDocument,
-    ) -> tantivy::Result<()> {
+    /// All that the commit changes is held here.
+    pub fn is_small(&self) -> bool {
+        !self.is_large
+    }
+
+    pub fn add(&mut self, writer: &mut LazyWriter, fields: &Fields, document: IndexedDocument) -> tantivy::Result<()> {
         if self.is_large {
             return self.hand_over(writer, UserOperation::Add(document.into()));
         }
@@ -55,7 +56,7 @@ impl PendingDocuments {
         if self.documents.len() > DOCUMENTS_MAX || self.text_bytes > TEXT_BYTES_MAX {
             self.is_large = true;
             self.text_bytes = 0;
-            self.hand_over_deletes(writer, fields, None)?;
+            self.hand_over_deletes(writer.opened()?, fields, None)?;
             for document in std::mem::take(&mut self.documents) {
                 self.hand_over(writer, UserOperation::Add(document.into()))?;
             }
@@ -63,17 +64,13 @@ impl PendingDocuments {
         Ok(())
     }
 
-    fn hand_over(
-        &mut self,
-        writer: &IndexWriter<QueuedDocument>,
-        operation: UserOperation<QueuedDocument>,
-    ) -> tantivy::Result<()> {
+    fn hand_over(&mut self, writer: &mut LazyWriter, operation: UserOperation<QueuedDocument>) -> tantivy::Result<()> {
         if let UserOperation::Add(document) = &operation {
             self.text_bytes += document.0.text.len();
         }
         self.operations.push(operation);
         if self.operations.len() >= HANDED_OVER_MAX || self.text_bytes > TEXT_BYTES_MAX {
-            return self.hand_over_all(writer);
+            return self.hand_over_all(writer.opened()?);
         }
         Ok(())
     }
@@ -84,12 +81,7 @@ impl PendingDocuments {
     }
 
     /// A newer version of the document comes, or it is deleted.
-    pub fn delete(
-        &mut self,
-        writer: &IndexWriter<QueuedDocument>,
-        fields: &Fields,
-        ordinal: u32,
-    ) -> tantivy::Result<()> {
+    pub fn delete(&mut self, writer: &mut LazyWriter, fields: &Fields, ordinal: u32) -> tantivy::Result<()> {
         if self.is_large {
             return self.hand_over(writer, UserOperation::Delete(fields.ordinal_term(ordinal)));
         }
@@ -110,28 +102,43 @@ impl PendingDocuments {
         Ok(())
     }
 
-    /// Writes what is held back as a segment of the commit that follows.
-    pub fn write_segment(&mut self, writer: &IndexWriter<QueuedDocument>, fields: &Fields) -> tantivy::Result<()> {
+    /// Gives what is held back to the writer, for the commit that follows.
+    pub fn hand_to(&mut self, writer: &IndexWriter<QueuedDocument>, fields: &Fields) -> tantivy::Result<()> {
         if std::mem::take(&mut self.is_large) {
             return self.hand_over_all(writer);
         }
-        let is_small = std::mem::take(&mut self.text_bytes) <= SMALL_TEXT_BYTES_MAX;
-        let documents = std::mem::take(&mut self.documents);
-        if documents.is_empty() {
+        if self.documents.is_empty() {
+            self.text_bytes = 0;
             return self.hand_over_deletes(writer, fields, None);
         }
         let segment = writer.new_segment();
         self.hand_over_deletes(writer, fields, Some(segment.id()))?;
+        writer.add_segment(self.write_segment(segment, writer.commit_opstamp())?)
+    }
+
+    /// The changes of a small commit: the terms of the documents that leave older segments, and a segment of the new ones.
+    pub fn take(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<(Vec<Term>, Option<SegmentMeta>)> {
+        let deleted = self.deleted_ordinals.drain(..).map(|ordinal| fields.ordinal_term(ordinal)).collect();
+        if self.documents.is_empty() {
+            self.text_bytes = 0;
+            return Ok((deleted, None));
+        }
+        let added = self.write_segment(index.new_segment(), 0)?;
+        Ok((deleted, Some(added)))
+    }
+
+    fn write_segment(&mut self, segment: Segment, opstamp: Opstamp) -> tantivy::Result<SegmentMeta> {
+        let is_small = std::mem::take(&mut self.text_bytes) <= SMALL_TEXT_BYTES_MAX;
         let budget_bytes = if is_small { SMALL_SEGMENT_BUDGET_BYTES } else { SEGMENT_BUDGET_BYTES };
         let mut segment_writer = SegmentWriter::for_segment(budget_bytes, segment.clone())?;
-        for document in documents {
-            segment_writer.add_document(AddOperation { opstamp: writer.commit_opstamp(), document })?;
+        for document in self.documents.drain(..) {
+            segment_writer.add_document(AddOperation { opstamp, document })?;
         }
         let max_doc = segment_writer.max_doc();
         segment_writer.finalize()?;
         let segment = segment.with_max_doc(max_doc);
         segment.meta().untrack_temp_docstore();
-        writer.add_segment(segment.meta().clone())
+        Ok(segment.meta().clone())
     }
 }
 

@@ -1,0 +1,79 @@
+//! Tantivy's writer of an index, open from the first commit that needs it until it is given back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::{Index, IndexWriter};
+
+use crate::full_text::documents::document::QueuedDocument;
+use crate::full_text::options::IndexOptions;
+
+/// Segments of like size that are merged into one.
+pub const MERGED_SEGMENTS_MIN: usize = 12;
+
+/// Segments up to this size count as of like size. Tantivy's own 10,000 merges the segments of single writes with much
+/// larger ones again and again; with this they are merged among themselves first.
+const SMALLEST_LAYER_DOCUMENTS: u32 = 100;
+
+/// A segment with more deleted documents than this share is merged.
+const DELETED_SHARE_MAX: f32 = 0.3;
+
+pub struct LazyWriter {
+    pub index: Index,
+    threads: usize,
+    budget_bytes: usize,
+    writer: Option<IndexWriter<QueuedDocument>>,
+    /// Whether it is, for those who do not wait for the one who writes.
+    is_open: Arc<AtomicBool>,
+}
+
+impl LazyWriter {
+    pub fn new(index: Index, options: &IndexOptions) -> Self {
+        let (threads, budget_bytes) = (options.writer_threads.max(1), options.writer_budget_bytes());
+        Self { index, threads, budget_bytes, writer: None, is_open: Arc::default() }
+    }
+
+    /// Tells at any time whether the writer is open.
+    pub fn open_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_open)
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// The writer, which is opened if it is not.
+    pub fn opened(&mut self) -> tantivy::Result<&mut IndexWriter<QueuedDocument>> {
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => self.open()?,
+        };
+        self.is_open.store(true, Ordering::Relaxed);
+        Ok(self.writer.insert(writer))
+    }
+
+    fn open(&self) -> tantivy::Result<IndexWriter<QueuedDocument>> {
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(self.threads)
+            .memory_budget_per_thread(self.budget_bytes)
+            .num_merge_threads(1)
+            .build();
+        let writer = self.index.writer_with_options(options)?;
+        let mut merge_policy = LogMergePolicy::default();
+        merge_policy.set_min_num_segments(MERGED_SEGMENTS_MIN);
+        merge_policy.set_min_layer_size(SMALLEST_LAYER_DOCUMENTS);
+        merge_policy.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
+        writer.set_merge_policy(Box::new(merge_policy));
+        // A new writer gives its first operation the opstamp of the last commit. A merge of that commit would take such a
+        // delete for one of the commit's own, and lose it for the segments that have deletes by then.
+        writer.run([])?;
+        Ok(writer)
+    }
+
+    /// The writer, which is no longer open.
+    pub fn take(&mut self) -> Option<IndexWriter<QueuedDocument>> {
+        self.is_open.store(false, Ordering::Relaxed);
+        self.writer.take()
+    }
+}

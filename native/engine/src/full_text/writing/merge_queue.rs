@@ -1,0 +1,139 @@
+//! Merges of indexes that rest, a few at a time over the whole process: each opens a writer, with its threads and memory, and
+//! after a write to a thousand tables a thousand of them are due in the same second.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+
+const MERGES_AT_ONCE: usize = 2;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Waiting {
+    works: VecDeque<Work>,
+    threads: usize,
+}
+
+static WAITING: Mutex<Waiting> = Mutex::new(Waiting { works: VecDeque::new(), threads: 0 });
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A merge that waits for its turn or is under way.
+#[derive(Default)]
+struct Progress {
+    is_done: Mutex<bool>,
+    done: Condvar,
+}
+
+/// Ends the wait for a merge, also for one that panics.
+struct Done(Arc<Progress>);
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        *locked(&self.0.is_done) = true;
+        self.0.done.notify_all();
+    }
+}
+
+/// The merges of one index: at most one is due at a time.
+#[derive(Default)]
+pub struct IdleMerger(Option<Arc<Progress>>);
+
+/// What can be waited for without keeping the index from queueing.
+pub struct MergeWait(Arc<Progress>);
+
+impl MergeWait {
+    pub fn wait(self) {
+        let mut is_done = locked(&self.0.is_done);
+        while !*is_done {
+            is_done = self.0.done.wait(is_done).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl IdleMerger {
+    /// Whether a merge is due or under way.
+    pub fn is_at_work(&self) -> bool {
+        self.0.as_ref().is_some_and(|progress| !*locked(&progress.is_done))
+    }
+
+    pub fn start(&mut self, work: impl FnOnce() + Send + 'static) {
+        let progress = Arc::new(Progress::default());
+        let done = Done(Arc::clone(&progress));
+        self.0 = Some(progress);
+        queue(Box::new(move || {
+            let _done = done;
+            work();
+        }));
+    }
+
+    pub fn take(&mut self) -> Option<MergeWait> {
+        self.0.take().map(MergeWait)
+    }
+}
+
+fn queue(work: Work) {
+    let mut waiting = locked(&WAITING);
+    waiting.works.push_back(work);
+    if waiting.threads >= MERGES_AT_ONCE {
+        return;
+    }
+    // Without a thread the work is dropped, which ends the waits for it; the next commit tries again.
+    match Builder::new().name("idle-merge".to_owned()).spawn(run_queue) {
+        Ok(_) => waiting.threads += 1,
+        Err(_) if waiting.threads == 0 => waiting.works.clear(),
+        Err(_) => {}
+    }
+}
+
+fn run_queue() {
+    loop {
+        let work = {
+            let mut waiting = locked(&WAITING);
+            let Some(work) = waiting.works.pop_front() else {
+                waiting.threads -= 1;
+                return;
+            };
+            work
+        };
+        // What a merge that panicked was to merge stays as it was.
+        let _ = catch_unwind(AssertUnwindSafe(work));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn every_merge_runs_a_few_at_a_time_and_one_that_panics_ends_its_wait() {
+        static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+        static MOST: AtomicUsize = AtomicUsize::new(0);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let waits: Vec<MergeWait> = (0..40)
+            .map(|at| {
+                let mut merger = IdleMerger::default();
+                let ran = Arc::clone(&ran);
+                merger.start(move || {
+                    MOST.fetch_max(AT_WORK.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::yield_now();
+                    AT_WORK.fetch_sub(1, Ordering::SeqCst);
+                    ran.fetch_add(1, Ordering::SeqCst);
+                    assert!(at % 10 != 0, "a merge that panics");
+                });
+                merger.take().expect("it was just started")
+            })
+            .collect();
+        for wait in waits {
+            wait.wait();
+        }
+        assert_eq!(ran.load(Ordering::SeqCst), 40);
+        assert!(MOST.load(Ordering::SeqCst) <= MERGES_AT_ONCE);
+    }
+}
