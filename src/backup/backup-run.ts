@@ -1,6 +1,6 @@
 import type { Caller } from '../access/principal.ts';
 import { graphsAmong } from '../index-kinds/all-kinds.ts';
-import { shownIndexConfig } from '../index-kinds/managed-source.ts';
+import { shownIndexConfig } from '../index-kinds/configuration/managed-source.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';

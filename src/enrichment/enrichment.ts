@@ -6,11 +6,11 @@ import {
   type ArtifactDefinition,
   chunkerOf,
   embedderConfigOf,
-} from '../index-kinds/artifact-config.ts';
-import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
-import { unknownDimension } from '../index-kinds/embeddings-config.ts';
-import type { IndexEnrichments } from '../index-kinds/index-enrichments.ts';
-import { type ManagedSource, managedSourceOf } from '../index-kinds/managed-source.ts';
+} from '../index-kinds/configuration/artifact-config.ts';
+import type { ChunkerConfig } from '../index-kinds/configuration/chunker-config.ts';
+import { unknownDimension } from '../index-kinds/configuration/embeddings-config.ts';
+import type { IndexEnrichments } from '../index-kinds/configuration/index-enrichments.ts';
+import { type ManagedSource, managedSourceOf } from '../index-kinds/configuration/managed-source.ts';
 import type { OpenArtifactProducer, OpenPartProducer } from '../indexing/enrichment/part-producer.ts';
 import type { InferenceCall } from '../inference/admission.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';

@@ -1,6 +1,6 @@
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
-import type { ChunkerConfig } from '../index-kinds/chunker-config.ts';
-import type { ManagedSource } from '../index-kinds/managed-source.ts';
+import type { ChunkerConfig } from '../index-kinds/configuration/chunker-config.ts';
+import type { ManagedSource } from '../index-kinds/configuration/managed-source.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
 import { modelCutter } from './chunking/cut-by-model.ts';
 import type { CutByModel } from './chunking/cut-text.ts';

@@ -1,5 +1,10 @@
+import {
+  type EmbeddingsPolicies,
+  type ManagedMembers,
+  type ManagedSource,
+  managedSourceOf,
+} from './configuration/managed-source.ts';
 import { type CommonDefinition, type CommonIndexConfig, countsOfDocuments, type IndexKind } from './index-kind.ts';
-import { type EmbeddingsPolicies, type ManagedMembers, type ManagedSource, managedSourceOf } from './managed-source.ts';
 
 export const distanceMetrics = ['l2_squared', 'cosine', 'inner_product'] as const;
 export type DistanceMetric = (typeof distanceMetrics)[number];

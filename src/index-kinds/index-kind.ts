@@ -1,5 +1,5 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
-import type { IndexEnrichments } from './index-enrichments.ts';
+import type { IndexEnrichments } from './configuration/index-enrichments.ts';
 
 /** Members that the checked configuration of every index has. */
 export type CommonIndexConfig = {

@@ -1,5 +1,10 @@
+import {
+  type EmbeddingsPolicies,
+  type ManagedMembers,
+  type ManagedSource,
+  managedSourceOf,
+} from './configuration/managed-source.ts';
 import { type CommonDefinition, type CommonIndexConfig, countsOfDocuments, type IndexKind } from './index-kind.ts';
-import { type EmbeddingsPolicies, type ManagedMembers, type ManagedSource, managedSourceOf } from './managed-source.ts';
 
 /** A checked configuration of an index of sparse vectors, which come with the documents or are made from them. */
 export type SparseConfig = CommonIndexConfig &

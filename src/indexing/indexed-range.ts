@@ -1,6 +1,6 @@
 import { type IndexDefinition, isKeptByText, partIdOf } from '../index-kinds/all-kinds.ts';
-import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
-import { primaryIndexPrefix } from '../index-kinds/index-config.ts';
+import type { ArtifactDefinition } from '../index-kinds/configuration/artifact-config.ts';
+import { primaryIndexPrefix } from '../index-kinds/configuration/index-config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { FrameBuilder } from '../lib/document-frame.ts';
 import type { RangeLog } from '../replication/range-log.ts';

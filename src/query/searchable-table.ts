@@ -1,7 +1,7 @@
 import type { AccessLevel } from '../access/grants.ts';
 import type { Caller } from '../access/principal.ts';
 import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
-import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
+import type { ArtifactDefinition } from '../index-kinds/configuration/artifact-config.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { TableSchema } from '../protocol/database/tables.ts';
 import type { ProviderConfig } from '../provider-config/provider-config.ts';

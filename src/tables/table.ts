@@ -1,6 +1,6 @@
 import type { TableSchema } from '../engine/table-schema.ts';
 import { mappedSchemaOf } from '../index-kinds/all-kinds.ts';
-import type { ArtifactDefinition } from '../index-kinds/artifact-config.ts';
+import type { ArtifactDefinition } from '../index-kinds/configuration/artifact-config.ts';
 import type { RangeFacts } from '../indexing/at-rest/range-facts.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';

@@ -4,8 +4,8 @@ import {
   type ArtifactDefinition,
   chunkerOf,
   embedderConfigOf,
-} from '../../index-kinds/artifact-config.ts';
-import { isMembers } from '../../index-kinds/chunker-config.ts';
+} from '../../index-kinds/configuration/artifact-config.ts';
+import { isMembers } from '../../index-kinds/configuration/chunker-config.ts';
 import type { SliceBounds } from '../../lib/concurrency/slices-within.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { shownProviderConfig } from '../../provider-config/provider-config.ts';

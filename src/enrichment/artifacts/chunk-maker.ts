@@ -1,4 +1,4 @@
-import type { ChunkerConfig } from '../../index-kinds/chunker-config.ts';
+import type { ChunkerConfig } from '../../index-kinds/configuration/chunker-config.ts';
 import { faultOf } from '../../inference/providers/client/fault.ts';
 import { chunkSetBody, type TextChunk } from '../../lib/parts/chunk-set-part.ts';
 import { CodePointPlaces } from '../../lib/text/code-points.ts';

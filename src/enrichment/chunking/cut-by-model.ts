@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import type { ModelChunker } from '../../index-kinds/chunker-config.ts';
+import type { ModelChunker } from '../../index-kinds/configuration/chunker-config.ts';
 import type { InferenceCall } from '../../inference/admission.ts';
 import { faultOf } from '../../inference/providers/client/fault.ts';
 import type { Provider } from '../../inference/providers/provider.ts';

@@ -1,4 +1,4 @@
-import type { ChunkerConfig, ModelChunker } from '../../index-kinds/chunker-config.ts';
+import type { ChunkerConfig, ModelChunker } from '../../index-kinds/configuration/chunker-config.ts';
 import type { InferenceCall } from '../../inference/admission.ts';
 import { fixedChunks } from '../../inference/chunking/fixed-chunks.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';

@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import type { ChunkerConfig } from '../../index-kinds/chunker-config.ts';
+import type { ChunkerConfig } from '../../index-kinds/configuration/chunker-config.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { sourceHash } from '../derive-source.ts';
 import { type Cutting, cutText } from './cut-text.ts';

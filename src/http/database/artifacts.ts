@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
-import { shownArtifact } from '../../index-kinds/artifact-config.ts';
+import { shownArtifact } from '../../index-kinds/configuration/artifact-config.ts';
 import { artifactEnrichment, artifactList } from '../../protocol/database/artifacts.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import type { ArtifactService } from '../../tables/artifacts/artifact-service.ts';

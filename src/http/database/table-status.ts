@@ -1,5 +1,5 @@
 import { type Caller, rowFiltersOf } from '../../access/principal.ts';
-import { shownIndexConfig } from '../../index-kinds/managed-source.ts';
+import { shownIndexConfig } from '../../index-kinds/configuration/managed-source.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { TableStatus } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';

@@ -1,5 +1,5 @@
 import type { IndexDefinition } from '../../index-kinds/all-kinds.ts';
-import type { ArtifactDefinition } from '../../index-kinds/artifact-config.ts';
+import type { ArtifactDefinition } from '../../index-kinds/configuration/artifact-config.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 
 /** How far the parts of an index are made, in one range. */

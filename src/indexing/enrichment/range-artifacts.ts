@@ -1,4 +1,4 @@
-import type { ArtifactDefinition } from '../../index-kinds/artifact-config.ts';
+import type { ArtifactDefinition } from '../../index-kinds/configuration/artifact-config.ts';
 import type { FeedConsumers } from '../feed-consumers.ts';
 import type { ArtifactText } from './artifact-texts.ts';
 import type { OpenArtifactProducer, PartProducer, ProducedRange, ProductionReport } from './part-producer.ts';

@@ -1,4 +1,8 @@
-import { type ArtifactConfig, type ArtifactDefinition, defineArtifacts } from '../../index-kinds/artifact-config.ts';
+import {
+  type ArtifactConfig,
+  type ArtifactDefinition,
+  defineArtifacts,
+} from '../../index-kinds/configuration/artifact-config.ts';
 import type { EnrichmentRecord } from '../../storage/catalog/catalog-records.ts';
 import type { NewEnrichment } from '../../storage/storage-calls.ts';
 

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../../config/limits.ts';
 import { type CheckedIndexConfig, sourceArtifactOf } from '../../index-kinds/all-kinds.ts';
-import type { ArtifactConfig, ArtifactDefinition } from '../../index-kinds/artifact-config.ts';
-import { unknownDimension } from '../../index-kinds/embeddings-config.ts';
+import type { ArtifactConfig, ArtifactDefinition } from '../../index-kinds/configuration/artifact-config.ts';
+import { unknownDimension } from '../../index-kinds/configuration/embeddings-config.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 interface NamedIndex {

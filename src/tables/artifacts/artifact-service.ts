@@ -1,7 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../access/principal.ts';
 import type { Enrichment } from '../../enrichment/enrichment.ts';
-import { type ArtifactConfig, type ArtifactDefinition, readArtifactConfig } from '../../index-kinds/artifact-config.ts';
+import {
+  type ArtifactConfig,
+  type ArtifactDefinition,
+  readArtifactConfig,
+} from '../../index-kinds/configuration/artifact-config.ts';
 import type { ArtifactEnrichment } from '../../protocol/database/artifacts.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Storage } from '../../storage/open-storage.ts';

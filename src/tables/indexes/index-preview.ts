@@ -3,8 +3,8 @@ import { limits } from '../../config/limits.ts';
 import type { Enrichment } from '../../enrichment/enrichment.ts';
 import type { PartPreview, PreviewedChunk, PreviewedDocument } from '../../enrichment/part-preview.ts';
 import { type CheckedIndexConfig, defineIndex } from '../../index-kinds/all-kinds.ts';
-import { readIndexConfig } from '../../index-kinds/index-config.ts';
-import { shownIndexConfig } from '../../index-kinds/managed-source.ts';
+import { readIndexConfig } from '../../index-kinds/configuration/index-config.ts';
+import { shownIndexConfig } from '../../index-kinds/configuration/managed-source.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CodePointPlaces } from '../../lib/text/code-points.ts';
 import {

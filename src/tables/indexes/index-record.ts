@@ -1,5 +1,5 @@
 import { type CheckedIndexConfig, defineIndex, kindOfConfig, sourceArtifactOf } from '../../index-kinds/all-kinds.ts';
-import { type ArtifactDefinition, embedderConfigOf } from '../../index-kinds/artifact-config.ts';
+import { type ArtifactDefinition, embedderConfigOf } from '../../index-kinds/configuration/artifact-config.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { IndexRecord } from '../../storage/catalog/catalog-records.ts';

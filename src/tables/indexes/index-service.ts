@@ -3,11 +3,15 @@ import { type Caller, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import type { Enrichment } from '../../enrichment/enrichment.ts';
 import { isKeptByText, kindOf, kindOfConfig } from '../../index-kinds/all-kinds.ts';
+import {
+  primaryIndexConfig,
+  primaryIndexPrefix,
+  readIndexConfig,
+} from '../../index-kinds/configuration/index-config.ts';
+import { inlineOf } from '../../index-kinds/configuration/index-enrichments.ts';
+import { shownIndexConfig } from '../../index-kinds/configuration/managed-source.ts';
 import type { FullTextConfig } from '../../index-kinds/full-text.ts';
-import { primaryIndexConfig, primaryIndexPrefix, readIndexConfig } from '../../index-kinds/index-config.ts';
-import { inlineOf } from '../../index-kinds/index-enrichments.ts';
 import type { CountedStats, IndexCounts } from '../../index-kinds/index-kind.ts';
-import { shownIndexConfig } from '../../index-kinds/managed-source.ts';
 import type { RangeIndexReport } from '../../indexing/index-report.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { IndexConfig } from '../../protocol/database/tables.ts';

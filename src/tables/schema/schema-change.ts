@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
 import { mappedSchemaOf } from '../../index-kinds/all-kinds.ts';
-import { primaryIndexConfig, valuesIndexName } from '../../index-kinds/index-config.ts';
+import { primaryIndexConfig, valuesIndexName } from '../../index-kinds/configuration/index-config.ts';
 import type { JobRequest } from '../../jobs/job.ts';
 import type { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';

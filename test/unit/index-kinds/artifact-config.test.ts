@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { chunkerOf, readArtifactConfig, shownArtifact } from '../../../src/index-kinds/artifact-config.ts';
+import {
+  chunkerOf,
+  readArtifactConfig,
+  shownArtifact,
+} from '../../../src/index-kinds/configuration/artifact-config.ts';
 
 const chunk = { kind: 'chunk', field: 'body', chunk_size: 100 };
 const asset = { kind: 'asset', field: 'body' };

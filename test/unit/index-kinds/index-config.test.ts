@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { readIndexConfig } from '../../../src/index-kinds/index-config.ts';
+import { readIndexConfig } from '../../../src/index-kinds/configuration/index-config.ts';
 import type { IndexConfig } from '../../../src/protocol/database/tables.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 

@@ -1,4 +1,4 @@
-import type { ArtifactDefinition } from '../../../index-kinds/artifact-config.ts';
+import type { ArtifactDefinition } from '../../../index-kinds/configuration/artifact-config.ts';
 import { readAsset } from '../../../lib/parts/asset-part.ts';
 import { readChunkSet } from '../../../lib/parts/chunk-set-part.ts';
 import { readDenseSet } from '../../../lib/parts/dense-set-part.ts';

@@ -2,7 +2,7 @@ import { renderVector } from '../../../engine/vector-text.ts';
 import { vectorFingerprintOf } from '../../../enrichment/part-definition.ts';
 import type { Templates } from '../../../enrichment/template/templates.ts';
 import { isVectorIndex } from '../../../index-kinds/all-kinds.ts';
-import type { ArtifactDefinition } from '../../../index-kinds/artifact-config.ts';
+import type { ArtifactDefinition } from '../../../index-kinds/configuration/artifact-config.ts';
 import { forEachYielding } from '../../../lib/concurrency/yield-to-event-loop.ts';
 import type { RangeReader } from '../../../storage/reader/range-reader.ts';
 import type { Hit } from '../../execution/hydrate.ts';

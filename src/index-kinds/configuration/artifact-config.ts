@@ -1,9 +1,9 @@
-import { limits } from '../config/limits.ts';
-import { suggestion } from '../lib/text/did-you-mean.ts';
-import { type ArtifactEnrichment, artifactEnrichment } from '../protocol/database/artifacts.ts';
-import { checkIndexName } from '../protocol/names.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import { type ProviderConfig, readProviderConfig } from '../provider-config/provider-config.ts';
+import { limits } from '../../config/limits.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
+import { type ArtifactEnrichment, artifactEnrichment } from '../../protocol/database/artifacts.ts';
+import { checkIndexName } from '../../protocol/names.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type ProviderConfig, readProviderConfig } from '../../provider-config/provider-config.ts';
 import { type ChunkerConfig, isMembers, readChunkerConfig, readWindows } from './chunker-config.ts';
 import { rootedPath } from './rooted-path.ts';
 

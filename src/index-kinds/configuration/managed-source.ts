@@ -1,7 +1,7 @@
-import { limits } from '../config/limits.ts';
-import type { IndexConfig } from '../protocol/database/tables.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
+import { limits } from '../../config/limits.ts';
+import type { IndexConfig } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type ProviderConfig, readProviderConfig, shownProviderConfig } from '../../provider-config/provider-config.ts';
 import { shownArtifact } from './artifact-config.ts';
 import { type ChunkerConfig, readChunkerConfig } from './chunker-config.ts';
 import type { IndexEnrichments } from './index-enrichments.ts';

@@ -1,10 +1,10 @@
-import { limits } from '../config/limits.ts';
-import { DurationError, parseDuration } from '../lib/duration.ts';
-import { suggestion } from '../lib/text/did-you-mean.ts';
-import type { IndexConfig } from '../protocol/database/tables.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import type { EdgeTypeConfig, GraphConfig } from './graph.ts';
-import type { CommonIndexConfig } from './index-kind.ts';
+import { limits } from '../../config/limits.ts';
+import { DurationError, parseDuration } from '../../lib/duration.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
+import type { IndexConfig } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { EdgeTypeConfig, GraphConfig } from '../graph.ts';
+import type { CommonIndexConfig } from '../index-kind.ts';
 
 /** Members of the interface that nothing stands behind yet. */
 const unbuilt = ['summarizer', 'template', 'artifact', 'nodes', 'edge', 'context', 'resolvers', 'algebraic_planning'];

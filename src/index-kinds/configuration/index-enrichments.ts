@@ -1,6 +1,6 @@
 import { Value } from '@sinclair/typebox/value';
-import { artifactEnrichment } from '../protocol/database/artifacts.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { artifactEnrichment } from '../../protocol/database/artifacts.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { type ArtifactConfig, readArtifactConfig } from './artifact-config.ts';
 
 /** What an index says of enrichments: the names of its table's own, and those that it declares itself. */

@@ -1,5 +1,5 @@
-import { limits } from '../config/limits.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { limits } from '../../config/limits.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 /** A bare path is one from the root. Throws `invalid_request`. */
 export function rootedPath(field: string): string {

@@ -1,6 +1,6 @@
-import { limits } from '../config/limits.ts';
-import { suggestion } from '../lib/text/did-you-mean.ts';
-import { ServiceError } from '../protocol/service-error.ts';
+import { limits } from '../../config/limits.ts';
+import { suggestion } from '../../lib/text/did-you-mean.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 /** A model of this server says where parts of a text end; one that is too long is cut further, as by tokens. */
 export interface ModelChunker {

@@ -1,13 +1,13 @@
-import { didYouMean, suggestion } from '../lib/text/did-you-mean.ts';
-import type { IndexConfig } from '../protocol/database/tables.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import type { AlgebraicConfig } from './algebraic.ts';
-import type { CheckedIndexConfig } from './all-kinds.ts';
+import { didYouMean, suggestion } from '../../lib/text/did-you-mean.ts';
+import type { IndexConfig } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import type { AlgebraicConfig } from '../algebraic.ts';
+import type { CheckedIndexConfig } from '../all-kinds.ts';
+import type { FullTextConfig } from '../full-text.ts';
+import type { CommonIndexConfig } from '../index-kind.ts';
 import { readEmbeddingsConfig } from './embeddings-config.ts';
-import type { FullTextConfig } from './full-text.ts';
 import { readGraphConfig } from './graph-config.ts';
 import { readIndexEnrichments } from './index-enrichments.ts';
-import type { CommonIndexConfig } from './index-kind.ts';
 
 /** Names of the indexes that every table has, one for each version of its schema. */
 export const primaryIndexPrefix = 'full_text_index';

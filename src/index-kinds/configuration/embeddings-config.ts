@@ -1,9 +1,10 @@
-import { limits } from '../config/limits.ts';
-import type { IndexConfig } from '../protocol/database/tables.ts';
-import { ServiceError } from '../protocol/service-error.ts';
-import { type DenseConfig, type DistanceMetric, distanceMetrics } from './dense.ts';
-import { textLegName } from './full-text.ts';
-import type { CommonIndexConfig } from './index-kind.ts';
+import { limits } from '../../config/limits.ts';
+import type { IndexConfig } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { type DenseConfig, type DistanceMetric, distanceMetrics } from '../dense.ts';
+import { textLegName } from '../full-text.ts';
+import type { CommonIndexConfig } from '../index-kind.ts';
+import type { SparseConfig } from '../sparse.ts';
 import {
   coveragePolicies,
   type EmbeddingsPolicies,
@@ -11,7 +12,6 @@ import {
   publicationPolicies,
   readManagedMembers,
 } from './managed-source.ts';
-import type { SparseConfig } from './sparse.ts';
 
 type EmbeddingsConfig = DenseConfig | SparseConfig;
 /** Where vectors come from that are not written with the documents. */
