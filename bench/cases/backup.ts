@@ -4,6 +4,7 @@ import type { BenchCase, BenchContext } from '../case.ts';
 import { HttpConnection, requestBytes } from '../client/http-connection.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { percentile } from '../measure/statistics.ts';
+import { untilIdle } from '../measure/until-idle.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
 import { Xorshift32 } from '../workloads/xorshift32.ts';
@@ -111,6 +112,8 @@ async function turn({ placement, progress, seed }: BenchContext, count: number):
   await server.createTable('other');
   progress(`${count} documents with vectors`);
   const loadSeconds = await load(server, bodies(0, count, seed));
+  // A graph of the vectors is built behind the writes.
+  await untilIdle(() => server.process.cpuUs());
   const idleMs = await writesUntil(server, Bun.sleep(2_000));
   const idle = memoryOf(server);
   let peak = idle;

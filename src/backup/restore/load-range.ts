@@ -44,7 +44,9 @@ export class RangeLoad {
   readonly #rangeId: number;
   readonly #source: RangeSource;
   readonly #signal: AbortSignal;
-  #frame = new FrameBuilder();
+  #frame = new FrameBuilder(frameRows, frameBytes);
+  /** The last entry on its way into the log: while it is synced, the next one is made. */
+  #appended: Promise<unknown> = Promise.resolve();
 
   constructor(deps: LoadDeps, table: Table, rangeId: number, source: RangeSource, signal: AbortSignal) {
     this.#deps = deps;
@@ -56,6 +58,16 @@ export class RangeLoad {
 
   /** Throws `backup_corrupted`, and what the location and the storage throw. */
   async run(): Promise<void> {
+    try {
+      await this.#load();
+      await this.#appended;
+    } finally {
+      // Whoever goes on from here may drop the table.
+      await this.#appended.catch(() => undefined);
+    }
+  }
+
+  async #load(): Promise<void> {
     const { files, store, known } = this.#source;
     const from = await this.#cursor();
     for (const [number, file] of files.entries()) {
@@ -79,6 +91,7 @@ export class RangeLoad {
   async #take(line: ReturnType<typeof readLine>): Promise<void> {
     if (line.kind === 'live') {
       await this.#flush();
+      await this.#appended;
       await this.#keepOnly(line.live);
       return;
     }
@@ -115,6 +128,7 @@ export class RangeLoad {
         this.#frame.setOrdinal(row, ordinal);
       }
       await this.#flush();
+      await this.#appended;
       after = page.at(-1) ?? to;
       more = page.length === liveRows && after < to;
     }
@@ -133,13 +147,16 @@ export class RangeLoad {
     await this.#keepUp();
     const timeMs = this.#deps.clock.nowMs();
     const frame = this.#frame.finish();
-    this.#frame = new FrameBuilder();
-    await this.#deps.log.append({
+    this.#frame = new FrameBuilder(frameRows, frameBytes);
+    await this.#appended;
+    this.#appended = this.#deps.log.append({
       writes: [{ rangeId: this.#rangeId, frame, keepsOrdinals: true }],
       requestId: 'restore',
       timeMs,
       timestamp: new Date(timeMs).toISOString(),
     });
+    // What fails is thrown where it is waited for.
+    this.#appended.catch(() => undefined);
   }
 
   /** Waits for indexes that are far behind. */
