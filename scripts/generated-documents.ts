@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { limits } from '../src/config/limits.ts';
-import type { NamedSection } from '../src/config/named-sections.ts';
+import type { NamedSection } from '../src/config/named-sections/named-sections.ts';
+import { sections } from '../src/config/named-sections/sections.ts';
 import { type Option, variableOf } from '../src/config/option.ts';
 import { options } from '../src/config/options.ts';
-import { sections } from '../src/config/sections.ts';
 import { allRoutes, type RouteServices } from '../src/http/routing/all-routes.ts';
 import { renderOpenApi } from '../src/http/routing/openapi.ts';
 import { type MetricDefinition, metricDefinitions } from '../src/observability/metric-definitions.ts';

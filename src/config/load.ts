@@ -3,10 +3,10 @@ import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { ConfigError } from './config-error.ts';
 import { readConfigFile, readText } from './config-file.ts';
 import { brokenRelation, type LimitOptions, limits } from './limits.ts';
-import { entriesOf, tableOfSections } from './named-sections.ts';
+import { entriesOf, tableOfSections } from './named-sections/named-sections.ts';
+import { sections } from './named-sections/sections.ts';
 import { type Option, type OptionTable, type ValuesOf, variableOf } from './option.ts';
 import { type Config, type OptionName, options } from './options.ts';
-import { sections } from './sections.ts';
 
 export type Origin = 'default' | 'file' | 'environment' | 'flag';
 

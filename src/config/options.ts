@@ -1,3 +1,4 @@
+import type { NamedEntries } from './named-sections/sections.ts';
 import type { ValuesOf } from './option.ts';
 import { accessOptions } from './options/access.ts';
 import { inferenceOptions } from './options/inference.ts';
@@ -7,7 +8,6 @@ import { partnerOptions } from './options/partner.ts';
 import { serverOptions } from './options/server.ts';
 import { storageOptions } from './options/storage.ts';
 import { testingOptions } from './options/testing.ts';
-import type { NamedEntries } from './sections.ts';
 
 /** Every option of the server. File keys, variables, flags, `--help` and docs/configuration.md come from this table. */
 export const options = {

@@ -1,6 +1,6 @@
-import type { ConnectionKind, ConnectionOptions } from '../config/connection-options.ts';
+import type { ConnectionKind, ConnectionOptions } from '../config/named-sections/connection-options.ts';
+import type { ProviderOptions } from '../config/named-sections/provider-options.ts';
 import type { Config } from '../config/options.ts';
-import type { ProviderOptions } from '../config/provider-options.ts';
 import { type ProviderName, providerTraits } from '../provider-config/provider-names.ts';
 import type { Connection, InferenceConnection } from './connection.ts';
 import { capabilitiesOf } from './operations.ts';

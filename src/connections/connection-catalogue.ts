@@ -1,6 +1,6 @@
 import { type Caller, seesTable } from '../access/principal.ts';
 import type { Credentials } from '../access/secrets/credentials.ts';
-import type { ConnectionKind } from '../config/connection-options.ts';
+import type { ConnectionKind } from '../config/named-sections/connection-options.ts';
 import type { Config } from '../config/options.ts';
 import type { ConnectionEntry } from '../protocol/database/connections.ts';
 import { ServiceError } from '../protocol/service-error.ts';

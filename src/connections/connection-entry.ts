@@ -1,4 +1,4 @@
-import type { ConnectionOptions } from '../config/connection-options.ts';
+import type { ConnectionOptions } from '../config/named-sections/connection-options.ts';
 import type { ConnectionEntry } from '../protocol/database/connections.ts';
 import type { Connection, InferenceConnection } from './connection.ts';
 import type { ProbeResult } from './probe.ts';

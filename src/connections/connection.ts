@@ -1,4 +1,4 @@
-import type { ConnectionKind, ConnectionOptions } from '../config/connection-options.ts';
+import type { ConnectionKind, ConnectionOptions } from '../config/named-sections/connection-options.ts';
 import type { ProviderName } from '../provider-config/provider-names.ts';
 
 interface ConnectionHead {

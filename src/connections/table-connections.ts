@@ -1,4 +1,4 @@
-import type { ProviderOptions } from '../config/provider-options.ts';
+import type { ProviderOptions } from '../config/named-sections/provider-options.ts';
 import { providerNamed } from '../provider-config/provider-names.ts';
 import { inferenceConnection } from './configured-connections.ts';
 import { type Connection, type InferenceConnection, isOwn } from './connection.ts';

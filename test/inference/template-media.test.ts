@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { S3Client } from 'bun';
 import S3rver from 's3rver';
 import sharp from 'sharp';
-import type { ConnectionOptions } from '../../src/config/connection-options.ts';
+import type { ConnectionOptions } from '../../src/config/named-sections/connection-options.ts';
 import { type TemplateContent, TemplateMedia } from '../../src/enrichment/media/template-media.ts';
 import { Templates } from '../../src/enrichment/template/templates.ts';
 import { MediaFetcher } from '../../src/inference/media/fetch-media.ts';

@@ -1,5 +1,5 @@
-import type { AllowedVariable } from '../../config/credential-kinds.ts';
-import { namesHost } from '../../config/host-pattern.ts';
+import type { AllowedVariable } from '../../config/named-sections/credential-kinds.ts';
+import { namesHost } from '../../config/named-sections/host-pattern.ts';
 import { parseReferences, type Reference, variableOfSecret } from '../../lib/text/credential-references.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { SecretStore } from './secret-store.ts';

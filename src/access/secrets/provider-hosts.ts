@@ -1,4 +1,4 @@
-import { namesHost } from '../../config/host-pattern.ts';
+import { namesHost } from '../../config/named-sections/host-pattern.ts';
 import type { Config, OptionName } from '../../config/options.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 

@@ -1,4 +1,4 @@
-import { isHostPattern } from '../../config/host-pattern.ts';
+import { isHostPattern } from '../../config/named-sections/host-pattern.ts';
 import { isSecretKey } from '../../lib/text/credential-references.ts';
 
 /** One secret as the file has it. */

@@ -1,5 +1,5 @@
 import { MiB } from '../../lib/units.ts';
-import { allowedVariables } from '../credential-kinds.ts';
+import { allowedVariables } from '../named-sections/credential-kinds.ts';
 import { option, optional } from '../option.ts';
 import { flag, integer, size, text } from '../value-kind.ts';
 

@@ -1,6 +1,6 @@
 import { dayMs, hourMs, MiB, secondMs } from '../../lib/units.ts';
-import { hostPatterns } from '../credential-kinds.ts';
 import { limits } from '../limits.ts';
+import { hostPatterns } from '../named-sections/credential-kinds.ts';
 import { option, optional } from '../option.ts';
 import { duration, flag, integer, list, size, text, webAddress } from '../value-kind.ts';
 

@@ -1,4 +1,4 @@
-import { credential } from '../credential-kinds.ts';
+import { credential } from '../named-sections/credential-kinds.ts';
 import { option, optional } from '../option.ts';
 import { integer, list, text, webAddress } from '../value-kind.ts';
 

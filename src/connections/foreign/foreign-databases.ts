@@ -1,6 +1,6 @@
 import { type Caller, requireTable, requireWholeTable } from '../../access/principal.ts';
 import type { Credentials } from '../../access/secrets/credentials.ts';
-import type { ConnectionOptions } from '../../config/connection-options.ts';
+import type { ConnectionOptions } from '../../config/named-sections/connection-options.ts';
 import type { Config } from '../../config/options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';

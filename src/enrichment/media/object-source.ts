@@ -1,6 +1,6 @@
 import { S3Client } from 'bun';
 import type { Credentials } from '../../access/secrets/credentials.ts';
-import type { ConnectionOptions } from '../../config/connection-options.ts';
+import type { ConnectionOptions } from '../../config/named-sections/connection-options.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /** What a connection has to be good for before templates may read through it. */

@@ -1,5 +1,5 @@
 import type { Credentials } from '../../access/secrets/credentials.ts';
-import type { ConnectionOptions } from '../../config/connection-options.ts';
+import type { ConnectionOptions } from '../../config/named-sections/connection-options.ts';
 import { decodeBase64, parseDataUri } from '../../inference/media/data-uri.ts';
 import type { FetchedMedia, MediaFetcher } from '../../inference/media/fetch-media.ts';
 import { MediaBudget, type MediaOptions } from '../../inference/media/media-budget.ts';

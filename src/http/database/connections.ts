@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox';
-import { type ConnectionKind, connectionKinds } from '../../config/connection-options.ts';
 import { limits } from '../../config/limits.ts';
+import { type ConnectionKind, connectionKinds } from '../../config/named-sections/connection-options.ts';
 import type { ConnectionCatalogue } from '../../connections/connection-catalogue.ts';
 import { connectionListSchema } from '../../protocol/database/connections.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';

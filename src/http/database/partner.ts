@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import { isEntryName } from '../../config/named-sections.ts';
+import { isEntryName } from '../../config/named-sections/named-sections.ts';
 import type { PartnerAccounts } from '../../connections/partner/partner-accounts.ts';
 import type { PartnerAttempts } from '../../connections/partner/partner-attempts.ts';
 import type { PartnerConnections } from '../../connections/partner/partner-connections.ts';

@@ -1,7 +1,7 @@
 import type { SecretRecord } from '../../access/secrets/secret-records.ts';
 import type { SecretStore } from '../../access/secrets/secret-store.ts';
-import { isHostPattern } from '../../config/host-pattern.ts';
 import { limits } from '../../config/limits.ts';
+import { isHostPattern } from '../../config/named-sections/host-pattern.ts';
 import { partnerPrefix } from '../../connections/partner/partner-accounts.ts';
 import { isSecretKey, variableOfSecret } from '../../lib/text/credential-references.ts';
 import {

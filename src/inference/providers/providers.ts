@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { ProviderOptions } from '../../config/provider-options.ts';
+import type { ProviderOptions } from '../../config/named-sections/provider-options.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { ProviderConfig, SigningConfig } from '../../provider-config/provider-config.ts';
 import { type ProviderName, providerTraits } from '../../provider-config/provider-names.ts';

@@ -1,5 +1,5 @@
 import { serverCaller } from '../../../src/access/principal.ts';
-import type { ProviderOptions } from '../../../src/config/provider-options.ts';
+import type { ProviderOptions } from '../../../src/config/named-sections/provider-options.ts';
 import { MockProvider } from '../../../src/inference/providers/mock-provider.ts';
 import type { Provider } from '../../../src/inference/providers/provider.ts';
 import { Providers } from '../../../src/inference/providers/providers.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { ConfigError } from '../../../src/config/config-error.ts';
-import { allowedVariables } from '../../../src/config/credential-kinds.ts';
-import { isHostPattern, namesHost } from '../../../src/config/host-pattern.ts';
 import { type ConfigSources, loadConfig, shownValue } from '../../../src/config/load.ts';
-import { providerKinds } from '../../../src/config/provider-options.ts';
+import { allowedVariables } from '../../../src/config/named-sections/credential-kinds.ts';
+import { isHostPattern, namesHost } from '../../../src/config/named-sections/host-pattern.ts';
+import { providerKinds } from '../../../src/config/named-sections/provider-options.ts';
 import { RunningConfig } from '../../../src/config/reload.ts';
 import {
   isSecretKey,

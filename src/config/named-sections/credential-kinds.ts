@@ -1,6 +1,6 @@
-import { parseReferences } from '../lib/text/credential-references.ts';
+import { parseReferences } from '../../lib/text/credential-references.ts';
+import { list, type ValueKind } from '../value-kind.ts';
 import { isHostPattern } from './host-pattern.ts';
-import { list, type ValueKind } from './value-kind.ts';
 
 /** A text that is a secret, or refers to one; references are kept as they were written. */
 export function credential(): ValueKind<string> {

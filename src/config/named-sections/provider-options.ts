@@ -1,7 +1,7 @@
-import { secondMs } from '../lib/units.ts';
+import { secondMs } from '../../lib/units.ts';
+import { optional, type ValuesOf } from '../option.ts';
+import { duration, integer, text, type ValueKind, webAddress } from '../value-kind.ts';
 import { credential } from './credential-kinds.ts';
-import { optional, type ValuesOf } from './option.ts';
-import { duration, integer, text, type ValueKind, webAddress } from './value-kind.ts';
 
 /** The providers of `provider-config/provider-names.ts`, which a test holds this list to. */
 export const providerKinds = [

@@ -1,7 +1,7 @@
+import { option, optional, type ValuesOf } from '../option.ts';
+import { choice, flag, integer, list, text, webAddress } from '../value-kind.ts';
 import { credential, hostPatterns } from './credential-kinds.ts';
-import { option, optional, type ValuesOf } from './option.ts';
 import { providerKind } from './provider-options.ts';
-import { choice, flag, integer, list, text, webAddress } from './value-kind.ts';
 
 export const connectionKinds = ['inference', 'external_io', 'database', 'cdc', 'web_search'] as const;
 

@@ -1,5 +1,5 @@
-import { ConfigError } from './config-error.ts';
-import { type Option, type OptionTable, variableOf } from './option.ts';
+import { ConfigError } from '../config-error.ts';
+import { type Option, type OptionTable, variableOf } from '../option.ts';
 
 /** A part of the configuration whose entries the operator names: `connections.NAME.*`. */
 export interface NamedSection {
