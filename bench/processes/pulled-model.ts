@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeModel, type InstalledModel } from '../../src/models/installed-model.ts';
-import type { ModelKind } from '../../src/protocol/inference/model-kinds.ts';
+import type { ModelKind } from '../../src/protocol/models/model-kinds.ts';
 import { cacheDirectory } from '../workloads/document-file.ts';
 
 const program = new URL('../../src/main.ts', import.meta.url).pathname;

@@ -5,8 +5,8 @@ import { hubEntry, isHubRepository } from '../models/download/hub-repository.ts'
 import { modelCatalogue, pullEntryOf } from '../models/download/model-catalogue.ts';
 import { isPulled, type PullEntry, pullModel, requireDownloads } from '../models/download/pull-model.ts';
 import { DownloadStopped } from '../models/download/transfer/download-error.ts';
-import type { CatalogueEntry } from '../protocol/inference/catalogue-entry.ts';
-import { isModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
+import type { CatalogueEntry } from '../protocol/models/catalogue-entry.ts';
+import { isModelKind, modelKinds } from '../protocol/models/model-kinds.ts';
 import { configOf } from './load-config.ts';
 import { PullProgress, shownBytes } from './pull-progress.ts';
 import { exitCodes, type VerbContext } from './verb.ts';

@@ -8,7 +8,7 @@ import { digestFaults } from '../models/file-digests.ts';
 import { importModel, modelDirectory, removeModel } from '../models/install-model.ts';
 import type { InstalledModel } from '../models/installed-model.ts';
 import { ModelRegistry } from '../models/model-registry.ts';
-import { isModelKind, type ModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
+import { isModelKind, type ModelKind, modelKinds } from '../protocol/models/model-kinds.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { pullModels } from './models-pull.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';

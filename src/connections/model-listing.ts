@@ -1,5 +1,5 @@
 import type { ProviderHttp } from '../inference/providers/client/provider-http.ts';
-import { type ModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
+import { type ModelKind, modelKinds } from '../protocol/models/model-kinds.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { InferenceConnection } from './connection.ts';
 

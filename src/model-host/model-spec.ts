@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { InstalledModel } from '../models/installed-model.ts';
 import type { InstalledPredictor } from '../models/installed-predictor.ts';
-import type { ModelKind } from '../protocol/inference/model-kinds.ts';
+import type { ModelKind } from '../protocol/models/model-kinds.ts';
 import { stateLengths } from './state-lengths.ts';
 
 /** What a child process is told to load. Plain data: it crosses to the process. */

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isModelName, type ModelKind } from '../protocol/inference/model-kinds.ts';
+import { isModelName, type ModelKind } from '../protocol/models/model-kinds.ts';
 import { syncPath } from '../storage/directory/synced-file.ts';
 import { isArchive } from './download/archive/read-archive.ts';
 import { unpackArchive } from './download/archive/unpack-archive.ts';

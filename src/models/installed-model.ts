@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ModelKind } from '../protocol/inference/model-kinds.ts';
-import type { ModelManifest } from '../protocol/inference/model-manifest.ts';
+import type { ModelKind } from '../protocol/models/model-kinds.ts';
+import type { ModelManifest } from '../protocol/models/model-manifest.ts';
 import { type GgufHeader, readGgufHeader } from './headers/gguf-header.ts';
 import { type OnnxHeader, readOnnxHeader } from './headers/onnx-header.ts';
 import { kvCacheBytesPerToken } from './kv-cache-bytes.ts';

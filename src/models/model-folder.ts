@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { Errors } from '@sinclair/typebox/errors';
 import { didYouMean } from '../lib/text/did-you-mean.ts';
-import { type ModelManifest, modelManifestSchema } from '../protocol/inference/model-manifest.ts';
+import { type ModelManifest, modelManifestSchema } from '../protocol/models/model-manifest.ts';
 import { ModelFileError } from './model-file-error.ts';
 
 const jsonBytesMax = 4 * 1024 * 1024;

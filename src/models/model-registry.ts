@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { isModelName, type ModelKind, modelKinds } from '../protocol/inference/model-kinds.ts';
+import { isModelName, type ModelKind, modelKinds } from '../protocol/models/model-kinds.ts';
 import { describeModel, type InstalledModel } from './installed-model.ts';
 import { describePredictor, type InstalledPredictor } from './installed-predictor.ts';
 import { ModelFileError } from './model-file-error.ts';

@@ -1,5 +1,5 @@
 import { suggestion } from '../lib/text/did-you-mean.ts';
-import type { ModelKind } from '../protocol/inference/model-kinds.ts';
+import type { ModelKind } from '../protocol/models/model-kinds.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { InstalledModel } from './installed-model.ts';
 import type { ModelRegistry } from './model-registry.ts';

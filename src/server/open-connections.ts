@@ -11,7 +11,7 @@ import type { Providers } from '../inference/providers/providers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { fixedChunker } from '../models/model-registry.ts';
 import type { Logger } from '../observability/logger.ts';
-import { modelKinds } from '../protocol/inference/model-kinds.ts';
+import { modelKinds } from '../protocol/models/model-kinds.ts';
 import type { TableService } from '../tables/table-service.ts';
 import type { Secrets } from './access/open-secrets.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { modelKinds } from '../../src/protocol/inference/model-kinds.ts';
+import { modelKinds } from '../../src/protocol/models/model-kinds.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer } from '../support/test-server.ts';
 

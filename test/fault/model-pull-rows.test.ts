@@ -9,7 +9,7 @@ import { pullInChild } from '../../src/models/download/pull-in-child.ts';
 import { incomingFolder, type PullEvent, type PullOptions, pullModel } from '../../src/models/download/pull-model.ts';
 import { fileDigest } from '../../src/models/file-digests.ts';
 import { ModelRegistry } from '../../src/models/model-registry.ts';
-import type { CatalogueEntry } from '../../src/protocol/inference/catalogue-entry.ts';
+import type { CatalogueEntry } from '../../src/protocol/models/catalogue-entry.ts';
 import { FileHost, stallAfter, status } from '../support/file-host.ts';
 import { PackageIndex } from '../support/package-index.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';

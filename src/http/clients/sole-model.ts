@@ -1,6 +1,6 @@
 import type { Inference } from '../../inference/inference.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
-import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
+import type { ModelKind } from '../../protocol/models/model-kinds.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /**

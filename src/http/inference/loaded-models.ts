@@ -1,7 +1,7 @@
 import type { Inference } from '../../inference/inference.ts';
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
-import { loadModelSchema, modelSchema, unloadModelSchema } from '../../protocol/inference/models.ts';
+import { loadModelSchema, modelSchema, unloadModelSchema } from '../../protocol/models/models.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { admitted } from './admitted.ts';

@@ -3,7 +3,7 @@ import type { Inference } from '../../inference/inference.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
 import type { InstalledPredictor } from '../../models/installed-predictor.ts';
 import { fixedChunker, quantizedName } from '../../models/model-registry.ts';
-import { type ModelKind, modelKinds } from '../../protocol/inference/model-kinds.ts';
+import { type ModelKind, modelKinds } from '../../protocol/models/model-kinds.ts';
 import {
   type CatalogueEntry,
   type Model,
@@ -11,7 +11,7 @@ import {
   modelSchema,
   type Predictor,
   predictorListSchema,
-} from '../../protocol/inference/models.ts';
+} from '../../protocol/models/models.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 

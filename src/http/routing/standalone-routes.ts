@@ -2,7 +2,7 @@ import type { Inference } from '../../inference/inference.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Readiness } from '../../observability/readiness.ts';
 import { isInferencePath } from '../../protocol/inference/error-body.ts';
-import { modelKinds } from '../../protocol/inference/model-kinds.ts';
+import { modelKinds } from '../../protocol/models/model-kinds.ts';
 import { inferenceRoutes } from '../inference/inference-routes.ts';
 import { docsRoutes } from './docs-page.ts';
 import { healthRoutes } from './health.ts';

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import type { Clock } from '../../lib/clock.ts';
-import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
+import type { ModelKind } from '../../protocol/models/model-kinds.ts';
 import { isQuantizedName } from '../model-folder.ts';
 import type { PullEntry } from './pull-model.ts';
 import { isInnerPath } from './source-address.ts';

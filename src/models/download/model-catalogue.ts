@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Errors } from '@sinclair/typebox/errors';
 import { assert } from '../../lib/assert.ts';
-import { type CatalogueEntry, catalogueEntrySchema } from '../../protocol/inference/catalogue-entry.ts';
-import { isModelName } from '../../protocol/inference/model-kinds.ts';
+import { type CatalogueEntry, catalogueEntrySchema } from '../../protocol/models/catalogue-entry.ts';
+import { isModelName } from '../../protocol/models/model-kinds.ts';
 import type { PullEntry } from './pull-model.ts';
 import { isInnerPath, parseSource } from './source-address.ts';
 

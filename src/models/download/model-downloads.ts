@@ -1,8 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { aborted, type Service } from '../../lib/concurrency/supervise.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { CatalogueEntry } from '../../protocol/inference/catalogue-entry.ts';
-import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
+import type { CatalogueEntry } from '../../protocol/models/catalogue-entry.ts';
+import type { ModelKind } from '../../protocol/models/model-kinds.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { InstalledModel } from '../installed-model.ts';
 import type { ModelRegistry } from '../model-registry.ts';

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
-import type { ModelKind } from '../../protocol/inference/model-kinds.ts';
-import type { ModelManifest } from '../../protocol/inference/model-manifest.ts';
+import type { ModelKind } from '../../protocol/models/model-kinds.ts';
+import type { ModelManifest } from '../../protocol/models/model-manifest.ts';
 import { checkFreePlace, type ModelPlace, modelDirectory, publishModel } from '../install-model.ts';
 import { describeModel, type InstalledModel } from '../installed-model.ts';
 import { manifestFile } from '../model-folder.ts';

@@ -22,7 +22,7 @@ import { ModelRegistry } from '../../models/model-registry.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Readiness } from '../../observability/readiness.ts';
-import { isModelKind } from '../../protocol/inference/model-kinds.ts';
+import { isModelKind } from '../../protocol/models/model-kinds.ts';
 import { entryFile } from '../../runtime/entry-file.ts';
 
 interface InferenceDeps {

@@ -1,7 +1,7 @@
 import type { Inference } from '../../../inference/inference.ts';
 import { modelCatalogue } from '../../../models/download/model-catalogue.ts';
 import type { DownloadProgress } from '../../../models/download/model-downloads.ts';
-import type { ModelKind } from '../../../protocol/inference/model-kinds.ts';
+import type { ModelKind } from '../../../protocol/models/model-kinds.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { LateStream } from '../../listener/streams/late-stream.ts';
 

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { keepAliveSchema } from './generate.ts';
+import { keepAliveSchema } from '../inference/generate.ts';
+import { optional } from '../inference/optional.ts';
 import { modelKinds } from './model-kinds.ts';
-import { optional } from './optional.ts';
 
 /** What a catalogue says about one model. */
 export const catalogueEntrySchema = Type.Object({
