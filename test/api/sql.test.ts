@@ -108,6 +108,16 @@ describe('SQL over relational tables', () => {
     expect(((await sql(`${endless} LIMIT 10000`)).body.rows as unknown[]).length).toBe(10_000);
   });
 
+  test.each([
+    ['a value that the process may not hold', 'SELECT length(randomblob(900000000)) AS n'],
+    ['a value that is made of less', 'SELECT length(hex(zeroblob(250000000))) AS n'],
+    ['a value that is longer than an answer', 'SELECT zeroblob(17000000) AS n'],
+    ['a value that is longer than memory', 'SELECT zeroblob(900000000) AS n'],
+  ])('has a bound for memory: %s', async (_, statement) => {
+    expect((await sql(statement)).body).toMatchObject({ code: 'limit_exceeded' });
+    expect(await rows('SELECT 1 AS n')).toEqual([[1]]);
+  });
+
   test('ends a statement that takes too long, and goes on with the next one', async () => {
     const slow = 'WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) AS m FROM n';
     const { status, body } = await sql(slow, { timeout_ms: 200 });

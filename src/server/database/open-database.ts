@@ -87,7 +87,8 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const documents = new DocumentReads(tables, core.clock, templates);
   const graphs = new GraphService(tables, core.clock);
   const transactions = buildTransactions(core, writes, documents);
-  const processes = new SqlProcesses(core.clock, core.limits.sqlProcessesMax);
+  const { sqlProcessesMax: processesMax, sqlMemoryBytesMax: memoryBytes } = core.limits;
+  const processes = new SqlProcesses(core.clock, { processesMax, memoryBytes });
   const services: Service[] = [replay, sweeper, edgeSweeper, buildScrubber(core, tables), pool, jobs, transactions];
   const background = services.map((service) => supervise(service, supervision(core, stopping.signal)));
   return {

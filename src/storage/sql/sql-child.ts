@@ -13,7 +13,6 @@ function answerOrder(order: SqlOrder): SqlAnswer {
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants;
   const database = new Database(':memory:', SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI);
   try {
-    database.run(`PRAGMA hard_heap_limit = ${order.memoryBytesMax}`);
     database.run('PRAGMA temp_store = MEMORY');
     database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
     showTables(database, order.tables);
@@ -21,7 +20,7 @@ function answerOrder(order: SqlOrder): SqlAnswer {
     return runStatement(database, order);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const isLimit = /out of memory|too big|too many/.test(reason);
+    const isLimit = /out of memory|too big|too many/i.test(reason);
     return { refused: isLimit ? 'limit_exceeded' : 'invalid_query', reason };
   } finally {
     database.close();
@@ -68,14 +67,20 @@ function runStatement(database: Database, { sql, parameters, rowsMax, bytesMax }
     if (rows.length === rowsMax) {
       return { refused: 'limit_exceeded', reason: `the statement has more than ${rowsMax} rows; add a LIMIT` };
     }
-    const text = JSON.stringify(columns.map((name) => shown(row[name])));
+    const values = columns.map((name) => row[name]);
+    const isLarge = values.some((value) => lengthOf(value) > bytesMax);
+    const text = isLarge ? '' : JSON.stringify(values.map(shown));
     bytes += text.length;
-    if (bytes > bytesMax) {
+    if (isLarge || bytes > bytesMax) {
       return { refused: 'limit_exceeded', reason: `the rows are more than ${bytesMax} bytes; add a LIMIT` };
     }
     rows.push(text);
   }
   return { columns, rows: `[${rows.join(',')}]` };
+}
+
+function lengthOf(value: unknown): number {
+  return typeof value === 'string' || value instanceof Uint8Array ? value.length : 0;
 }
 
 const integerMax = 2n ** 53n;

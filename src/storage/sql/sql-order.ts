@@ -7,8 +7,6 @@ export interface SqlOrder {
   rowsMax: number;
   /** Of the rows as JSON. */
   bytesMax: number;
-  /** That SQLite may take. */
-  memoryBytesMax: number;
 }
 
 /** What it answers. */

@@ -3,9 +3,19 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { entryFile } from '../../runtime/entry-file.ts';
 import type { SqlAnswer, SqlOrder } from './sql-order.ts';
 
+/** SQLite of this runtime counts no memory, so the system bounds that of the process; macOS does not. */
+const bounded = ['/bin/sh', '-c', 'ulimit -d "$0" && exec "$@"'];
+/** What the process takes before any statement. */
+const ownBytes = 128 * 2 ** 20;
 const childFile = entryFile(new URL('./sql-child.ts', import.meta.url));
 /** How long a process waits for its next statement. */
 const idleMs = 60_000;
+
+interface SqlLimits {
+  readonly processesMax: number;
+  /** Of the statement that a process runs. */
+  readonly memoryBytes: number;
+}
 
 interface SqlProcess {
   child: Bun.Subprocess;
@@ -19,16 +29,16 @@ interface SqlProcess {
  */
 export class SqlProcesses {
   readonly #clock: Clock;
-  readonly #most: number;
+  readonly #limits: SqlLimits;
   readonly #idle: SqlProcess[] = [];
   readonly #all = new Set<SqlProcess>();
   readonly #waiting: (() => void)[] = [];
   #running = 0;
   #isClosed = false;
 
-  constructor(clock: Clock, most: number) {
+  constructor(clock: Clock, limits: SqlLimits) {
     this.#clock = clock;
-    this.#most = most;
+    this.#limits = limits;
   }
 
   /** Fails with the reason of the signal, with `invalid_query` and `limit_exceeded`. */
@@ -47,7 +57,7 @@ export class SqlProcesses {
   }
 
   async #slot(signal: AbortSignal): Promise<void> {
-    while (this.#running >= this.#most) {
+    while (this.#running >= this.#limits.processesMax) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#waiting.push(resolve);
       signal.addEventListener('abort', () => resolve(), { once: true });
@@ -90,7 +100,8 @@ export class SqlProcesses {
   }
 
   #start(): SqlProcess {
-    const child = Bun.spawn([process.execPath, childFile], {
+    const kibibytes = Math.ceil((ownBytes + this.#limits.memoryBytes) / 1024);
+    const child = Bun.spawn([...bounded, String(kibibytes), process.execPath, childFile], {
       ipc: (answer: SqlAnswer) => started.answered(answer),
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'ignore'],

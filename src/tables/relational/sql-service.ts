@@ -58,7 +58,6 @@ export class SqlService {
         })),
         rowsMax: limits.sqlRowsMax,
         bytesMax: limits.sqlAnswerBytesMax,
-        memoryBytesMax: limits.sqlMemoryBytesMax,
       };
       return await this.#deps.processes.run(order, AbortSignal.any([caller.signal, late.signal]));
     } finally {
