@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { BackupPlace, documentsOf } from '../../support/backup-place.ts';
 import { runSeed, SeededRandom } from '../../support/fault/seeded-random.ts';
+import { restore } from '../../support/restore-jobs.ts';
 import type { TestServer } from '../../support/test-server.ts';
 
 const accounts = 300;
@@ -35,8 +36,20 @@ async function transfer(server: TestServer, random: SeededRandom, stop: AbortSig
   return moved;
 }
 
-describe('a backup while money is moved between tables', () => {
-  test('has every transfer in both tables or in neither', async () => {
+/** All the money of a server. */
+async function moneyOf(server: TestServer): Promise<number> {
+  let total = 0;
+  for (const table of tables) {
+    const answer = await server.send<string>('POST', `/db/v1/tables/${table}/documents`, { fields: ['balance'] });
+    const lines = String(answer.body).trim().split('\n');
+    expect(lines).toHaveLength(accounts);
+    for (const line of lines) total += (JSON.parse(line) as { balance: number }).balance;
+  }
+  return total;
+}
+
+describe.each(['portable', 'native'])('backups of the format "%s" while money is moved between tables', (format) => {
+  test('have every transfer in both tables or in neither, increments too', async () => {
     using place = new BackupPlace();
     await using server = await place.server();
     await openBank(server);
@@ -45,23 +58,37 @@ describe('a backup while money is moved between tables', () => {
     const random = new SeededRandom(seed);
     const stop = new AbortController();
     const clients = [1, 2, 3].map(() => transfer(server, random, stop.signal));
-    for (let round = 0; round < 8; round += 1) {
+    const ids: string[] = [];
+    for (let round = 0; round < 4; round += 1) {
       const id = `round-${round}`;
-      const base = round % 2 === 1 ? { base_backup_id: `round-${round - 1}` } : {};
-      const made = await server.send('POST', '/db/v1/backup', { backup_id: id, location: place.location, ...base });
+      // A full backup, then a chain of two increments on it.
+      const kind = round % 3 === 0 ? { format } : { base_backup_id: `round-${round - 1}` };
+      const made = await server.send('POST', '/db/v1/backup', { backup_id: id, location: place.location, ...kind });
       expect(made.body).toMatchObject({ status: 'completed' });
-      if (round % 2 === 1) continue;
-      const lines = place.lines(id);
-      let total = 0;
-      for (const number of tables.keys()) {
-        const documents = documentsOf(lines.filter(({ range }) => range.startsWith(`table-${number}-`)));
-        expect(documents.size).toBe(accounts);
-        for (const document of documents.values()) total += (document as { balance: number }).balance;
-      }
-      expect(total).toBe(tables.length * accounts * opening);
+      ids.push(id);
     }
     stop.abort();
     const moved = await Promise.all(clients);
     expect(Math.min(...moved)).toBeGreaterThan(0);
+    const whole = tables.length * accounts * opening;
+    expect(await moneyOf(server)).toBe(whole);
+    for (const id of ids) {
+      if (format === 'portable' && ids.indexOf(id) % 3 === 0) expect(moneyOfLines(place, id)).toBe(whole);
+      const request = { backup_id: id, location: place.location, restore_mode: 'overwrite' };
+      expect([id, await restore(server, request)]).toMatchObject([id, { phase: 'succeeded' }]);
+      expect([id, await moneyOf(server)]).toEqual([id, whole]);
+    }
   });
 });
+
+/** The same as another program adds it up. */
+function moneyOfLines(place: BackupPlace, id: string): number {
+  const lines = place.lines(id);
+  let total = 0;
+  for (const number of tables.keys()) {
+    const documents = documentsOf(lines.filter(({ range }) => range.startsWith(`table-${number}-`)));
+    expect(documents.size).toBe(accounts);
+    for (const document of documents.values()) total += (document as { balance: number }).balance;
+  }
+  return total;
+}

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { FolderStore } from '../../../src/backup/stores/folder-store.ts';
 import { verifyBackup } from '../../../src/backup/verify-backup.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
+import { restore } from '../../support/restore-jobs.ts';
 import type { TestServer } from '../../support/test-server.ts';
 
 async function fill(server: TestServer): Promise<void> {
@@ -28,15 +30,31 @@ describe('the verification of a backup', () => {
     await expect(verify(place, 'none')).rejects.toMatchObject({ code: 'backup_not_found' });
   });
 
-  test('finds a flipped bit in any byte of any file', async () => {
+  test.each([
+    ['portable', false],
+    ['native', false],
+    ['portable', true],
+    ['native', true],
+  ])('finds a flipped bit in any byte of any file: %s, an increment: %p', async (format, isIncrement) => {
     using place = new BackupPlace();
     await using server = await place.server();
     await fill(server);
-    await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location });
-    const files = [...place.files('b'), ...place.manifests.map((name) => `${place.path}/${name}`)];
+    const location = place.location;
+    await server.send('POST', '/db/v1/backup', { backup_id: isIncrement ? 'base' : 'b', location, format });
+    if (isIncrement) {
+      await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a1: { n: -1 } }, deletes: ['z0'] });
+      await server.send('POST', '/db/v1/backup', { backup_id: 'b', location, base_backup_id: 'base' });
+    }
+    // What an increment leans on is read with it.
+    const files = [
+      ...place.files('base'),
+      ...place.files('b'),
+      ...place.manifests.map((name) => join(place.path, name)),
+    ];
+    expect(files.some((name) => name.includes('-image-'))).toBe(format === 'native');
     for (const file of files) {
       const bytes = readFileSync(file);
-      const step = Math.max(1, Math.floor(bytes.byteLength / 60));
+      const step = Math.max(1, Math.floor(bytes.byteLength / 20));
       for (let at = 0; at < bytes.byteLength; at += step) {
         const damaged = Buffer.from(bytes);
         damaged[at] = (damaged[at] ?? 0) ^ (1 << (at % 8));
@@ -70,4 +88,31 @@ describe('the verification of a backup', () => {
     }
     await verify(place);
   });
+
+  test.each(['portable', 'native'])(
+    'is part of a restore: a flipped bit in any file publishes nothing, %s',
+    async (format) => {
+      using place = new BackupPlace();
+      await using server = await place.server();
+      await fill(server);
+      await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location, format });
+      await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a1: { n: 'kept' } } });
+      const request = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
+      for (const file of [...place.files('b'), ...place.manifests.map((name) => join(place.path, name))]) {
+        const bytes = readFileSync(file);
+        const damaged = Buffer.from(bytes);
+        const at = Math.floor(bytes.byteLength / 2);
+        damaged[at] = (damaged[at] ?? 0) ^ 4;
+        writeFileSync(file, damaged);
+        const job = await restore(server, request);
+        expect([file, job]).toMatchObject([
+          file,
+          { phase: 'failed', published_table_count: 0, error: expect.stringContaining('backup_corrupted') },
+        ]);
+        expect((await server.send('GET', '/db/v1/tables/t/lookup/a1')).body).toMatchObject({ n: 'kept' });
+        writeFileSync(file, bytes);
+      }
+      expect(await restore(server, request)).toMatchObject({ phase: 'succeeded' });
+    },
+  );
 });
