@@ -136,6 +136,12 @@ export declare function grammarCommitText(grammar: number, text: string): boolea
 export declare function grammarRefused(grammar: number): Uint32Array;
 
 /**
+ * As `graphSearch` for edges of a node or a traversal: the body of the answer as its route gives it, but for the time that
+ * it took. Null where the search is not short or its answer not whole.
+ */
+export declare function graphBodyAtOnce(handles: Array<number>, requestJson: string, removedJson: string): string | null
+
+/**
  * Runs a graph search over the graph index of each range of a table. `removedJson` maps keys of deleted documents to the
  * sequence of each range up to which edges to them are gone. Answers JSON, at once where the search is short, and by a
  * promise otherwise; `cancel` stops that under the number `operation`, 0 never.

@@ -165,6 +165,24 @@ export class Table implements TableView {
     };
   }
 
+  /** As `lease`, at once; undefined while a range is not open. */
+  leaseOpen(): TableLease | undefined {
+    if (this.#ended !== undefined) throw this.#refusal();
+    const leases: RangeLease[] = [];
+    const release = () => {
+      for (const lease of leases) lease[Symbol.dispose]();
+    };
+    for (const { rangeId } of this.ranges) {
+      const lease = this.#pool.leaseOpen(rangeId);
+      if (lease === undefined) {
+        release();
+        return undefined;
+      }
+      leases.push(lease);
+    }
+    return { ranges: leases.map(({ range }) => range), [Symbol.dispose]: release };
+  }
+
   rangeOf(key: string): number {
     return intervalOf(key, this.ranges);
   }

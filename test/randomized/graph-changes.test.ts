@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { Database } from '../../src/server/database/open-database.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
+import { edgesOf } from '../support/graph-answers.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -124,7 +125,7 @@ async function answersOf(ranges: number): Promise<object> {
   const { graphs } = database.services;
   const ends = async (key: string, direction: 'out' | 'in'): Promise<string[]> => {
     for (;;) {
-      const { edges, partial } = await graphs.edges(tableOf(ranges), 'g', { key, direction, limit: 1_000 }, owner);
+      const { edges, partial } = await edgesOf(graphs, tableOf(ranges), 'g', { key, direction, limit: 1_000 }, owner);
       if (partial === undefined) return edges.map(({ source, target }) => (direction === 'out' ? target : source));
     }
   };

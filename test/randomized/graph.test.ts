@@ -5,6 +5,7 @@ import type { Database } from '../../src/server/database/open-database.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
 import { AdjacencyMap, type ModelEdge, type ModelElement } from '../support/graph/adjacency-map.ts';
+import { edgesOf, nodesWithin } from '../support/graph-answers.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -96,17 +97,18 @@ async function answersOf(ranges: number, rowFilter?: object): Promise<object> {
   const table = tableOf(ranges);
   const caller = rowFilter ? testCaller({ rowFilter: { [table]: [rowFilter] } }) : owner;
   const answers: Record<string, unknown> = {};
-  await until(async () => (await graphs.edges(table, 'g', { key: 'x' }, caller)).partial === undefined);
+  await until(async () => (await edgesOf(graphs, table, 'g', { key: 'x' }, caller)).partial === undefined);
   for (const key of keys) {
     for (const direction of ['out', 'in'] as const) {
-      const { edges } = await graphs.edges(table, 'g', { key, direction, limit: 1_000 }, caller);
+      const { edges } = await edgesOf(graphs, table, 'g', { key, direction, limit: 1_000 }, caller);
       answers[`${direction} ${key}`] = edges.map(({ source, target, type, weight }) => ({
         source,
         target,
         type,
         weight,
       }));
-      const found = await graphs.traverse(
+      const found = await nodesWithin(
+        graphs,
         table,
         'g',
         { start: key, direction, max_depth: 3, include_paths: true },

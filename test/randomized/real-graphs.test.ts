@@ -4,6 +4,7 @@ import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
 import { type PlainEdge, PlainGraph, type PlainMode } from '../support/graph/plain-graph.ts';
 import { debianEdges, wordnetEdges } from '../support/graph/real-graphs.ts';
+import { edgesOf, nodesWithin } from '../support/graph-answers.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -54,7 +55,7 @@ async function load(table: string, edges: readonly PlainEdge[]): Promise<void> {
     });
     await writes.batch(table, bodyOf({ inserts: Object.fromEntries(inserts) }), owner);
   }
-  await until(async () => (await graphs.edges(table, 'g', { key: 'x' }, owner)).partial === undefined);
+  await until(async () => (await edgesOf(graphs, table, 'g', { key: 'x' }, owner)).partial === undefined);
 }
 
 describe.each(graphs)('the graph of $name', ({ name, edges, hops }) => {
@@ -72,7 +73,7 @@ describe.each(graphs)('the graph of $name', ({ name, edges, hops }) => {
     async () => {
       for (const key of some(150)) {
         for (const direction of ['out', 'in'] as const) {
-          const answer = await database.services.graphs.edges(name, 'g', { key, direction, limit: 1_000 }, owner);
+          const answer = await edgesOf(database.services.graphs, name, 'g', { key, direction, limit: 1_000 }, owner);
           const shown = answer.edges.map(({ source, target, type, weight }) => ({ source, target, type, weight }));
           const expected = plain.edges(key, direction);
           expect(answer.total).toBe(expected.length);
@@ -90,7 +91,7 @@ describe.each(graphs)('the graph of $name', ({ name, edges, hops }) => {
         for (const direction of directions) {
           for (const max_depth of [1, 2, 3]) {
             const asked = { start, direction, max_depth, max_results: 0 };
-            const { results, total } = await database.services.graphs.traverse(name, 'g', asked, owner);
+            const { results, total } = await nodesWithin(database.services.graphs, name, 'g', asked, owner);
             const expected = plain.reached(start, direction, max_depth);
             expect(total).toBe(expected.length);
             expect(results.map(({ key, depth }) => [key, depth])).toEqual(expected.slice(0, 10_000));

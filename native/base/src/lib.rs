@@ -12,4 +12,5 @@ pub mod joint_checkpoint;
 pub mod part;
 pub mod report;
 pub mod sparse_file;
+pub mod thread_priority;
 pub mod written_checkpoint;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use napi::Env;
 use napi_derive::napi;
+use sundew_base::error::EngineError;
 use sundew_graph::GraphIndex;
-use sundew_graph::search::{GraphRequest, RemovedTargets, search, search_at_once};
+use sundew_graph::search::{GraphAnswer, GraphRequest, RemovedTargets, body_of, search, search_at_once};
 
 use crate::guard::{Answered, EngineTask, call};
 use crate::indexes::graph_index;
@@ -34,21 +35,53 @@ pub fn graph_search(
     operation: u32,
 ) -> napi::Result<Answered<GraphInput, String>> {
     call(&env, || {
-        let indexes = handles.iter().map(|handle| graph_index(*handle)).collect::<Result<Vec<_>, _>>()?;
-        if request_json.len() + removed_json.len() <= AT_ONCE_JSON_BYTES_MAX {
-            let request: GraphRequest = from_json(&request_json, "graph search")?;
-            let removed: RemovedTargets = from_json(&removed_json, "removed targets")?;
-            if let Some(answer) = search_at_once(&indexes, &request, &removed)? {
-                return to_json(&answer).map(Answered::AtOnce);
-            }
+        let indexes = indexes_of(&handles)?;
+        if let Some((answer, _)) = answer_at_once(&indexes, &request_json, &removed_json)? {
+            return to_json(&answer).map(Answered::AtOnce);
         }
         let input = GraphInput { indexes, request_json, removed_json, operation: Operation::start(operation) };
         Ok(Answered::Later(EngineTask::start(input, |input| {
-            let request: GraphRequest = from_json(&input.request_json, "graph search")?;
-            let removed: RemovedTargets = from_json(&input.removed_json, "removed targets")?;
+            let (request, removed) = read(&input.request_json, &input.removed_json)?;
             let answer = search(&input.indexes, &request, &removed, &|| input.operation.flag.is_cancelled())?;
             input.indexes.clear();
             to_json(&answer)
         })))
     })
+}
+
+/// As `graphSearch` for edges of a node or a traversal: the body of the answer as its route gives it, but for the time that
+/// it took. Null where the search is not short or its answer not whole.
+#[napi]
+pub fn graph_body_at_once(
+    env: Env,
+    handles: Vec<u32>,
+    request_json: String,
+    removed_json: String,
+) -> napi::Result<Option<String>> {
+    call(&env, || {
+        let found = answer_at_once(&indexes_of(&handles)?, &request_json, &removed_json)?;
+        let body = found.and_then(|(answer, request)| body_of(&answer, &request.search));
+        body.transpose().map_err(|error| EngineError::internal(format!("body of a graph search: {error}")))
+    })
+}
+
+fn indexes_of(handles: &[u32]) -> Result<Vec<Arc<GraphIndex>>, EngineError> {
+    handles.iter().map(|handle| graph_index(*handle)).collect()
+}
+
+fn answer_at_once(
+    indexes: &[Arc<GraphIndex>],
+    request_json: &str,
+    removed_json: &str,
+) -> Result<Option<(GraphAnswer, GraphRequest)>, EngineError> {
+    if request_json.len() + removed_json.len() > AT_ONCE_JSON_BYTES_MAX {
+        return Ok(None);
+    }
+    let (request, removed) = read(request_json, removed_json)?;
+    let answer = search_at_once(indexes, &request, &removed)?;
+    Ok(answer.map(|answer| (answer, request)))
+}
+
+fn read(request_json: &str, removed_json: &str) -> Result<(GraphRequest, RemovedTargets), EngineError> {
+    Ok((from_json(request_json, "graph search")?, from_json(removed_json, "removed targets")?))
 }

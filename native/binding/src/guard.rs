@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use napi::bindgen_prelude::{AsyncTask, JsObjectValue, JsValue, ToNapiValue, TypeName};
 use napi::{Env, Status, Task, sys};
 use sundew_base::failpoint;
+use sundew_base::thread_priority::yield_to_event_loop;
 use sundew_engine::error::EngineError;
 
 /// Runs `work`; a panic becomes an error with the code `engine_panic`.
@@ -65,6 +66,7 @@ where
     type JsValue = T;
 
     fn compute(&mut self) -> napi::Result<Self::Output> {
+        yield_to_event_loop();
         Ok(guard(|| {
             failpoint::hit_panic("engine.task");
             (self.work)(&mut self.input)

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::Deserialize;
-use sundew_base::part::edges::{EDGES_MAX, Edge, EdgeOrigin, write_edges};
+use sundew_base::part::edges::{EDGES_MAX, Edge, EdgeOrigin, append_edges};
 use sundew_base::part::{PartForm, part_head};
 
 use crate::document_key::check_key;
@@ -100,8 +100,10 @@ struct Declared<'a> {
 }
 
 impl<'a> EdgeRows<'a> {
-    pub fn new(context: EdgeContext<'a>) -> Self {
-        Self { rows: Vec::new(), payloads: Vec::new(), context }
+    /// `member_bytes`: bytes of all members `_edges` that are to be read.
+    pub fn new(context: EdgeContext<'a>, member_bytes: usize) -> Self {
+        // An edge of a short key takes twice the room that it takes in a request.
+        Self { rows: Vec::new(), payloads: Vec::with_capacity(member_bytes * 5 / 2), context }
     }
 
     /// Reads one document: `member` is `_edges` with its name, which a scan has accepted, or empty. Appends a row for each
@@ -213,9 +215,8 @@ impl<'a> EdgeRows<'a> {
             return Ok(());
         }
         let now = self.context.timestamp_ms;
-        let list: Vec<Edge<'_>> = edges.iter().map(|edge| edge.at(now)).collect();
         let start = self.payloads.len();
-        self.payloads.extend(write_edges(&list)?);
+        append_edges(&mut self.payloads, edges.iter().map(|edge| edge.at(now)))?;
         let head = part_head(*id, PartForm::Edges);
         let payload = start..self.payloads.len();
         self.rows.push(EdgeRow { kind: RowKind::PartPut, head, payload, keeps_declared });
@@ -273,6 +274,8 @@ fn check(edge: &NewEdge<'_>, key: &str, rules: &EdgeRules, key_bytes_max: usize)
     Ok(())
 }
 
+/// Edges of one document that there is room for at first.
+const USUAL_EDGES: usize = 16;
 /// Bytes of the name of a type.
 const TYPE_BYTES_MAX: usize = 256;
 /// Bytes of the metadata of one edge.
@@ -334,7 +337,7 @@ struct EdgeReader<'m, 's> {
 
 impl<'m> EdgeReader<'m, '_> {
     fn types(&mut self) -> Result<Vec<NewEdge<'m>>, Fault> {
-        let mut edges = Vec::new();
+        let mut edges = Vec::with_capacity(USUAL_EDGES);
         if self.scanner.peek() == Some(b'n') {
             self.scanner.value(1)?;
             return Ok(edges);

@@ -178,12 +178,13 @@ fn read_vectors(rows: &mut [Entry<'_>], indexes: &[VectorTarget]) -> Result<Vect
 
 /// The lists of edges of all documents; each entry learns which are its own.
 fn read_edges<'a>(rows: &mut [Entry<'_>], options: &'a FrameOptions) -> Result<EdgeRows<'a>, EngineError> {
-    let mut lists = EdgeRows::new(EdgeContext {
+    let context = EdgeContext {
         graphs: &options.graph_indexes,
         others: &options.vector_indexes,
         key_bytes_max: options.key_bytes_max,
         timestamp_ms: options.timestamp_ms,
-    });
+    };
+    let mut lists = EdgeRows::new(context, rows.iter().map(|row| row.edges.len()).sum());
     for row in rows.iter_mut().filter(|row| row.kind == RowKind::Put) {
         let start = lists.rows.len();
         lists.read(row.edges, &row.key, &row.body)?;

@@ -1,6 +1,5 @@
 //! One graph index of one range: open, apply, commit, checkpoint, close.
 
-use std::collections::BTreeMap;
 use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,15 +10,14 @@ use sundew_base::derived_index::DerivedIndex;
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
-use sundew_base::part::edges::read_edges;
 use sundew_base::part::{PartBody, PartForm, part_id_of};
 use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
 use sundew_base::written_checkpoint::WrittenCheckpoint;
 
 use crate::durable::DurableGraph;
 use crate::options::GraphOptions;
-use crate::segment::Segment;
-use crate::segment_build::{NewRows, merged};
+use crate::pending::PendingRows;
+use crate::segment_merge::merged;
 use crate::snapshot::{LiveSegment, Snapshot};
 
 /// Segments of like size that are merged into one.
@@ -42,17 +40,8 @@ pub struct GraphIndex {
     uncommitted_rows: AtomicU64,
 }
 
-/// The edges of a document as the next commit has them.
-struct PendingRow {
-    key: String,
-    sequence: u64,
-    /// Payload of a part of edges.
-    payload: Vec<u8>,
-}
-
 struct GraphWriter {
-    /// What becomes of each document with the next commit: its edges, or none.
-    pending: BTreeMap<u32, Option<PendingRow>>,
+    pending: PendingRows,
     skipped_count: u64,
     last_id: u64,
 }
@@ -72,7 +61,7 @@ impl GraphIndex {
         let (sequence, skipped_count) = (snapshot.sequence, snapshot.skipped_count);
         Ok(Arc::new(Self {
             options,
-            writing: Mutex::new(GraphWriter { pending: BTreeMap::new(), skipped_count, last_id }),
+            writing: Mutex::new(GraphWriter { pending: PendingRows::default(), skipped_count, last_id }),
             published: RwLock::new(Arc::new(snapshot)),
             durable,
             checkpoint_sequence: AtomicU64::new(sequence),
@@ -93,34 +82,26 @@ impl GraphIndex {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the row makes of its document, if it is one of ours; the inner error is why its edges are left out.
-    fn read_row(&self, row: &Row) -> Option<Result<Option<PendingRow>, String>> {
+    /// Takes in what the row makes of its document, if it is one of ours. Error: why its edges are left out.
+    fn take(&self, row: &Row, pending: &mut PendingRows) -> Result<(), EngineError> {
         match row.kind {
-            RowKind::Put | RowKind::Transform | RowKind::State => None,
-            RowKind::Delete => Some(Ok(None)),
+            RowKind::Put | RowKind::Transform | RowKind::State => return Ok(()),
+            RowKind::Delete => {}
             RowKind::PartPut | RowKind::PartDelete => {
-                let body = match part_id_of(row.body) {
-                    Ok(id) if id != self.options.index_id => return None,
-                    Ok(_) => PartBody::parse(row.body),
-                    Err(error) => Err(error),
-                };
-                Some(body.map_err(|error| error.message).and_then(|body| match body.form {
-                    _ if row.kind == RowKind::PartDelete => Ok(None),
-                    PartForm::Edges => pending_row(row, body.payload).map(Some),
-                    _ => Err("a graph index takes edges only".to_owned()),
-                }))
+                if part_id_of(row.body)? != self.options.index_id {
+                    return Ok(());
+                }
+                let body = PartBody::parse(row.body)?;
+                if row.kind == RowKind::PartPut {
+                    if body.form != PartForm::Edges {
+                        return Err(EngineError::internal("a graph index takes edges only"));
+                    }
+                    return pending.put(row.ordinal, row.key, row.sequence, body.payload);
+                }
             }
         }
-    }
-
-    /// The rows of a commit as a segment; none without rows.
-    fn segment_of(id: u64, pending: &BTreeMap<u32, Option<PendingRow>>) -> Result<Option<Segment>, EngineError> {
-        let mut rows = NewRows::default();
-        for (ordinal, row) in pending {
-            let Some(row) = row else { continue };
-            rows.push(*ordinal, &row.key, row.sequence, &read_edges(&row.payload)?);
-        }
-        if rows.is_empty() { Ok(None) } else { rows.build(id).map(Some) }
+        pending.remove(row.ordinal);
+        Ok(())
     }
 
     fn merge_after_commit(writing: &mut GraphWriter, segments: &mut Vec<LiveSegment>) -> Result<(), EngineError> {
@@ -182,11 +163,6 @@ fn mergeable(segments: &[LiveSegment]) -> usize {
     segments.iter().rposition(is_hollow).map_or(0, |last| last + 1)
 }
 
-fn pending_row(row: &Row, payload: &[u8]) -> Result<PendingRow, String> {
-    read_edges(payload).map_err(|error| error.message)?;
-    Ok(PendingRow { key: row.key.to_owned(), sequence: row.sequence, payload: payload.to_vec() })
-}
-
 impl DerivedIndex for GraphIndex {
     /// Edges that cannot be read are left out and named in the report; the older ones leave the index all the same.
     fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
@@ -196,12 +172,10 @@ impl DerivedIndex for GraphIndex {
         for row in frame.rows() {
             let row = row?;
             report.rows += 1;
-            let Some(change) = self.read_row(&row) else { continue };
-            let edges = change.unwrap_or_else(|reason| {
-                report.skip(row.key, reason);
-                None
-            });
-            writing.pending.insert(row.ordinal, edges);
+            if let Err(error) = self.take(&row, &mut writing.pending) {
+                report.skip(row.key, error.message);
+                writing.pending.remove(row.ordinal);
+            }
         }
         writing.skipped_count += report.skipped_count as u64;
         self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);
@@ -214,9 +188,9 @@ impl DerivedIndex for GraphIndex {
         let pending = mem::take(&mut writing.pending);
         let mut segments = self.snapshot().segments.clone();
         if !pending.is_empty() {
-            segments.iter_mut().for_each(|live| live.kill(pending.keys().copied()));
+            segments.iter_mut().for_each(|live| live.kill(pending.ordinals()));
             writing.last_id += 1;
-            let added = Self::segment_of(writing.last_id, &pending)?;
+            let added = pending.build(writing.last_id)?;
             segments.extend(added.map(|segment| LiveSegment::new(segment, Default::default())));
             Self::merge_after_commit(&mut writing, &mut segments)?;
         }
@@ -291,7 +265,7 @@ impl DerivedIndex for GraphIndex {
     }
 
     fn close(&self) -> Result<(), EngineError> {
-        self.writing().pending.clear();
+        self.writing().pending = PendingRows::default();
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         Ok(())
     }

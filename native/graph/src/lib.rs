@@ -5,10 +5,12 @@
 mod durable;
 mod index;
 mod key_hash;
+mod names;
 mod options;
+mod pending;
 pub mod search;
 mod segment;
-mod segment_build;
+mod segment_merge;
 mod segment_writer;
 mod snapshot;
 

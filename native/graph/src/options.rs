@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// The layout of what an index writes. An index of another format is rebuilt.
-const INDEX_FORMAT: u32 = 2;
+const INDEX_FORMAT: u32 = 3;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

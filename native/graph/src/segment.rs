@@ -14,7 +14,8 @@
 //! ```
 //!
 //! Nodes are numbered in the order of their keys, sources and targets alike. Slots are a hash table of keys with linear
-//! probing. The edges of a row lie in the order of types and targets.
+//! probing. The edges of a row lie in the order of types and targets, those into a node in the order of types and sources.
+//! Flag 4: some row has two edges of one type to one target, which differ by their origin.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -24,10 +25,11 @@ use sundew_vector::plain_bytes::{PlainBytes, PlainNumber};
 
 use crate::key_hash::hash_key;
 
-pub const SEGMENT_FORMAT: u32 = 2;
+pub const SEGMENT_FORMAT: u32 = 3;
 pub const HEADER_WORDS: usize = 12;
 pub const HAS_WEIGHTS: u32 = 1;
 pub const HAS_EDGE_TIMES: u32 = 2;
+pub const HAS_TWINS: u32 = 4;
 
 /// Edges, nodes and bytes of keys and metadata of a segment are counted in 32 bits.
 pub const COUNT_MAX: usize = u32::MAX as usize - 1;
@@ -164,6 +166,10 @@ impl Segment {
 
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    pub fn has_twins(&self) -> bool {
+        self.counts.flags & HAS_TWINS != 0
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -324,10 +330,30 @@ impl<'a> Columns<'a> {
         (self.node_rows[node as usize] as usize).checked_sub(1)
     }
 
+    /// Where the edges that lead to a node lie among those of all nodes.
+    #[inline]
+    pub fn places_into(&self, node: u32) -> Range<usize> {
+        self.in_starts[node as usize] as usize..self.in_starts[node as usize + 1] as usize
+    }
+
+    /// Row and edge of such a place.
+    #[inline]
+    pub fn edge_at(&self, place: usize) -> (usize, usize) {
+        (self.in_rows[place] as usize, self.in_edges[place] as usize)
+    }
+
     /// The edges that lead to a node: row and edge.
     pub fn edges_into(&self, node: u32) -> impl Iterator<Item = (usize, usize)> + use<'a> {
-        let range = self.in_starts[node as usize] as usize..self.in_starts[node as usize + 1] as usize;
+        let range = self.places_into(node);
         self.in_rows[range.clone()].iter().zip(&self.in_edges[range]).map(|(row, edge)| (*row as usize, *edge as usize))
+    }
+
+    /// The edges of a row that have this type and target.
+    pub fn edges_between(&self, row: usize, edge_type: u32, target: u32) -> Range<usize> {
+        let edges = self.row_edges(row);
+        let at = |edge: usize| (self.edge_type(edge), self.targets[edge]);
+        let start = partition(edges.clone(), |edge| at(edge) < (edge_type, target));
+        start..partition(start..edges.end, |edge| at(edge) <= (edge_type, target))
     }
 
     pub fn key(&self, node: u32) -> &'a str {
@@ -354,16 +380,7 @@ impl<'a> Columns<'a> {
 
     /// The first node whose key is greater.
     pub fn node_behind(&self, key: &str) -> u32 {
-        let (mut from, mut end) = (0, self.node_count());
-        while from < end {
-            let middle = from + (end - from) / 2;
-            if self.key(middle) <= key {
-                from = middle + 1;
-            } else {
-                end = middle;
-            }
-        }
-        from
+        partition(0..self.node_count() as usize, |node| self.key(node as u32) <= key) as u32
     }
 
     pub fn type_name(&self, edge_type: u32) -> &'a str {
@@ -373,6 +390,16 @@ impl<'a> Columns<'a> {
     pub fn type_names(&self) -> impl Iterator<Item = &'a str> + '_ {
         (0..self.type_count()).map(|edge_type| self.type_name(edge_type))
     }
+}
+
+/// The first number in the range that `is_before` does not hold for; it holds for none behind it.
+pub fn partition(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    let Range { start: mut from, mut end } = range;
+    while from < end {
+        let middle = from + (end - from) / 2;
+        if is_before(middle) { from = middle + 1 } else { end = middle }
+    }
+    from
 }
 
 fn text_of<'a>(bytes: &'a [u8], starts: &[u32], at: usize) -> &'a str {

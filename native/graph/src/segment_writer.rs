@@ -4,7 +4,9 @@ use sundew_base::error::EngineError;
 use sundew_vector::plain_bytes::{PlainBytes, bytes_of};
 
 use crate::key_hash::hash_key;
-use crate::segment::{COUNT_MAX, Counts, HAS_EDGE_TIMES, HAS_WEIGHTS, HEADER_WORDS, SEGMENT_FORMAT, Segment};
+use crate::segment::{
+    COUNT_MAX, Counts, HAS_EDGE_TIMES, HAS_TWINS, HAS_WEIGHTS, HEADER_WORDS, SEGMENT_FORMAT, Segment,
+};
 
 /// An edge of a row, its type and target by their ranks among the names of the segment.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +38,7 @@ pub struct SegmentWriter {
     metadata: Vec<u8>,
     node_rows: Vec<u32>,
     in_counts: Vec<u32>,
+    has_twins: bool,
 }
 
 #[derive(Default)]
@@ -77,6 +80,7 @@ impl SegmentWriter {
             metadata: Vec::new(),
             node_rows: vec![0; nodes],
             in_counts: vec![0; nodes + 1],
+            has_twins: false,
         }
     }
 
@@ -98,6 +102,9 @@ impl SegmentWriter {
     fn edge(&mut self, row: usize, edge: &RowEdge<'_>) {
         let at = self.targets.len();
         let times = [edge.created_ms as u64, edge.updated_ms as u64, edge.since];
+        self.has_twins |= self.edge_rows.last() == Some(&(row as u32))
+            && self.edge_types.last() == Some(&edge.edge_type)
+            && self.targets.last() == Some(&edge.target);
         if self.row_times.created.len() == row {
             self.row_times.push(times);
         }
@@ -138,10 +145,12 @@ impl SegmentWriter {
             return Err(EngineError::new("limit_exceeded", message));
         }
         self.row_starts.push(self.targets.len() as u32);
-        let (in_starts, in_rows, in_edges) = self.edges_by_target();
+        let (in_starts, in_rows, in_edges) = self.edges_by_target(types.len());
         let slots = slots_of(keys);
         let has = |flag: u32, is_set: bool| if is_set { flag } else { 0 };
-        let flags = has(HAS_WEIGHTS, !self.weights.is_empty()) | has(HAS_EDGE_TIMES, !self.edge_times.is_empty());
+        let flags = has(HAS_WEIGHTS, !self.weights.is_empty())
+            | has(HAS_EDGE_TIMES, !self.edge_times.is_empty())
+            | has(HAS_TWINS, self.has_twins);
         let counts = Counts {
             rows: self.ordinals.len(),
             nodes: keys.len(),
@@ -187,20 +196,46 @@ impl SegmentWriter {
         Segment::open(id, bytes)
     }
 
-    /// A counting sort of the edges: where those of each target begin, their rows, and the edges themselves.
-    fn edges_by_target(&mut self) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+    /// Where the edges of each target begin, their rows, and the edges themselves, in the order of types and then of
+    /// sources: counting sorts, the last of them by target.
+    fn edges_by_target(&mut self, type_count: usize) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
+        let mut order: Vec<u32> = Vec::with_capacity(self.targets.len());
+        for row in self.node_rows.iter().filter_map(|row| (*row as usize).checked_sub(1)) {
+            order.extend(self.row_starts[row]..self.row_starts[row + 1]);
+        }
+        if type_count > 1 {
+            order = self.sorted_by_type(&order, type_count);
+        }
         for node in 1..self.in_counts.len() {
             self.in_counts[node] += self.in_counts[node - 1];
         }
         let starts = self.in_counts.clone();
         let (mut rows, mut edges) = (vec![0u32; self.targets.len()], vec![0u32; self.targets.len()]);
-        for (edge, target) in self.targets.iter().enumerate() {
-            let at = self.in_counts[*target as usize] as usize;
-            self.in_counts[*target as usize] += 1;
-            rows[at] = self.edge_rows[edge];
-            edges[at] = edge as u32;
+        for edge in order {
+            let target = self.targets[edge as usize] as usize;
+            let at = self.in_counts[target] as usize;
+            self.in_counts[target] += 1;
+            rows[at] = self.edge_rows[edge as usize];
+            edges[at] = edge;
         }
         (starts, rows, edges)
+    }
+
+    fn sorted_by_type(&self, order: &[u32], type_count: usize) -> Vec<u32> {
+        let mut next = vec![0usize; type_count + 1];
+        for edge_type in &self.edge_types {
+            next[*edge_type as usize + 1] += 1;
+        }
+        for edge_type in 1..next.len() {
+            next[edge_type] += next[edge_type - 1];
+        }
+        let mut sorted = vec![0; order.len()];
+        for edge in order {
+            let at = &mut next[self.edge_types[*edge as usize] as usize];
+            sorted[*at] = *edge;
+            *at += 1;
+        }
+        sorted
     }
 }
 

@@ -2,7 +2,7 @@ import { limits } from '../../config/limits.ts';
 import { edgesQuery, edgesResponse, pathsResponse, traverseResponse } from '../../protocol/database/graphs.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import type { GraphService } from '../../tables/graph/graph-service.ts';
-import { reply } from '../listener/reply.ts';
+import { type Reply, rawJson, reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 
 const search = { kind: 'json', schema: jsonObject, bytesMax: limits.smallBodyBytesMax } as const;
@@ -19,8 +19,7 @@ export function graphRoutes(graphs: GraphService): Route[] {
       tag: 'graphs',
       query: edgesQuery,
       responses: { 200: { description: 'A page of edges', schema: edgesResponse } },
-      handler: async ({ params, query, caller }) =>
-        reply(200, await graphs.edges(params.table, params.index, query, caller)),
+      handler: ({ params, query, caller }) => json(graphs.edges(params.table, params.index, query, caller)),
     }),
     defineRoute({
       method: 'POST',
@@ -30,8 +29,7 @@ export function graphRoutes(graphs: GraphService): Route[] {
       tag: 'graphs',
       body: search,
       responses: { 200: { description: 'The nodes, by depth and key', schema: traverseResponse } },
-      handler: async ({ params, body, caller }) =>
-        reply(200, await graphs.traverse(params.table, params.index, body, caller)),
+      handler: ({ params, body, caller }) => json(graphs.traverse(params.table, params.index, body, caller)),
     }),
     defineRoute({
       method: 'POST',
@@ -45,4 +43,8 @@ export function graphRoutes(graphs: GraphService): Route[] {
         reply(200, await graphs.paths(params.table, params.index, body, caller)),
     }),
   ];
+}
+
+function json(text: string | Promise<string>): Reply | Promise<Reply> {
+  return typeof text === 'string' ? rawJson(200, text) : text.then((json) => rawJson(200, json));
 }

@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import type { NativeEdgePlace, NativeGraphNode } from '../../engine/native-graph.ts';
+import type { NativeEdge, NativeEdgePlace, NativeGraphNode } from '../../engine/native-graph.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -13,16 +13,16 @@ import {
   type TraverseRequest,
 } from '../../query/request/graph/graph-request.ts';
 import type { GraphSearch, ResultReference } from '../../query/request/graph/graph-searches.ts';
+import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { matchPattern, type ShownMatch } from './match-pattern.ts';
 import { type GraphSearchRequest, graphIndexOf, OpenGraph, type PartialReason } from './open-graph.ts';
 import { SearchedGraph, type ShownNode } from './searched-graph.ts';
-import { type ShownEdge, shownEdges } from './shown-edge.ts';
 
 /** A path of an answer. */
 interface ShownPath {
   nodes: string[];
-  edges: ShownEdge[];
+  edges: NativeEdge[];
   total_weight: number;
   length: number;
 }
@@ -35,13 +35,6 @@ interface GraphSearchResult {
   nodes?: ShownNode[];
   paths?: ShownPath[];
   matches?: ShownMatch[];
-  partial?: PartialReason;
-}
-
-/** What every answer says of itself. */
-interface AnswerHead {
-  took: number;
-  /** Why the answer lacks something. */
   partial?: PartialReason;
 }
 
@@ -66,43 +59,45 @@ export class GraphService {
   }
 
   /**
-   * A page of the edges of a node: first those that lead away from it, then by type and by the key of the other end.
-   * Fails with `index_not_found` and `invalid_query`.
+   * A page of the edges of a node as JSON: first those that lead away from it, then by type and by the key of the other end.
+   * At once where it is short and nothing is waited for, as a lookup. Fails with `index_not_found` and `invalid_query`.
    */
-  async edges(
+  edges(
     tableName: string,
     indexName: string,
     asked: { key: string; direction?: string; type?: string; limit?: number; after?: string },
     caller: Caller,
-  ): Promise<AnswerHead & { edges: ShownEdge[]; count: number; total: number; next?: string }> {
+  ): string | Promise<string> {
     const { key, type, limit = 100 } = asked;
     checkDocumentKey(key);
     const after = asked.after === undefined ? null : readPlace(asked.after);
-    const direction = readDirection(asked.direction);
-    return this.#searched(tableName, indexName, caller, async (searched) => {
-      const request: GraphSearchRequest = {
-        search: { edges: { limit, after } },
-        starts: [key],
-        edge_types: type === undefined ? [] : [type],
-        direction,
-      };
-      const { answer, partial } = await searched.search(() => request, undefined);
-      const found = answer.edges ?? [];
-      const last = found.at(-1);
-      const next = found.length === limit && last ? placeText(last, key, direction) : undefined;
-      const edges = shownEdges(found);
-      const head = { edges, count: edges.length, total: answer.total, ...(next === undefined ? {} : { next }) };
-      return { ...head, ...partial };
-    });
+    const request: GraphSearchRequest = {
+      search: { edges: { limit, after } },
+      starts: [key],
+      edge_types: type === undefined ? [] : [type],
+      direction: readDirection(asked.direction),
+    };
+    return (
+      this.#bodyAtOnce(tableName, indexName, request, caller) ??
+      this.#body(tableName, indexName, caller, async (searched) => {
+        const { answer, partial } = await searched.search(() => request, undefined);
+        const { edges = [], total, next } = answer;
+        return { edges, count: edges.length, total, ...(next === undefined ? {} : { next }), ...partial };
+      })
+    );
   }
 
-  /** Nodes within some steps of others. Fails with `index_not_found` and `invalid_query`. */
-  async traverse(tableName: string, indexName: string, body: Members, caller: Caller) {
+  /** Nodes within some steps of others, as `edges`. Fails with `index_not_found` and `invalid_query`. */
+  traverse(tableName: string, indexName: string, body: Members, caller: Caller): string | Promise<string> {
     const asked = readTraverse(body);
-    return this.#searched(tableName, indexName, caller, async (searched) => {
-      const { nodes: results, total, ...partial } = await this.#traverse(searched, asked);
-      return { results, count: results.length, total, ...partial };
-    });
+    const isPlain = asked.documents === undefined && asked.nodeFilter === undefined;
+    return (
+      (isPlain ? this.#bodyAtOnce(tableName, indexName, traversal(asked), caller) : null) ??
+      this.#body(tableName, indexName, caller, async (searched) => {
+        const { nodes: results, total, ...partial } = await this.#traverse(searched, asked);
+        return { results, count: results.length, total, ...partial };
+      })
+    );
   }
 
   async #traverse(
@@ -129,8 +124,7 @@ export class GraphService {
     const search = { paths: { max_depth, weight_mode, k } };
     const request = { search, starts, targets, ...edges };
     const { answer, partial } = await searched.search(() => request, nodeFilter);
-    const paths = (answer.paths ?? []).map((path) => ({ ...path, edges: shownEdges(path.edges) }));
-    return { paths, ...partial };
+    return { paths: answer.paths ?? [], ...partial };
   }
 
   /**
@@ -181,6 +175,27 @@ export class GraphService {
     return { nodes, total: answer.total, ...partial };
   }
 
+  /** Null where the answer has to be waited for, or nodes to be decided on. */
+  #bodyAtOnce(tableName: string, indexName: string, request: GraphSearchRequest, caller: Caller): string | null {
+    const started = this.#clock.monotonicMs();
+    const table = this.#tables.get(tableName, caller, 'read');
+    const lease = table.leaseOpen();
+    if (lease === undefined) return null;
+    using held = lease;
+    const body = this.#open(table, held, indexName, caller).bodyAtOnce(request);
+    // An object without its end.
+    return body && `${body.slice(0, -1)},"took":${this.#tookSince(started)}}`;
+  }
+
+  async #body(
+    tableName: string,
+    indexName: string,
+    caller: Caller,
+    run: (searched: SearchedGraph) => Promise<object>,
+  ): Promise<string> {
+    return JSON.stringify(await this.#searched(tableName, indexName, caller, run));
+  }
+
   async #searched<Answer>(
     tableName: string,
     indexName: string,
@@ -190,10 +205,17 @@ export class GraphService {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName, caller, 'read');
     using lease = await table.lease();
-    const definition = graphIndexOf(table, indexName);
-    const graph = new OpenGraph({ table, ranges: lease.ranges, clock: this.#clock }, definition);
-    const answer = await run(new SearchedGraph({ table, ranges: lease.ranges, clock: this.#clock, caller }, graph));
-    return { ...answer, took: Math.round(this.#clock.monotonicMs() - started) };
+    const answer = await run(this.#open(table, lease, indexName, caller));
+    return { ...answer, took: this.#tookSince(started) };
+  }
+
+  #open(table: Table, { ranges }: TableLease, indexName: string, caller: Caller): SearchedGraph {
+    const graph = new OpenGraph({ table, ranges, clock: this.#clock }, graphIndexOf(table, indexName));
+    return new SearchedGraph({ table, ranges, clock: this.#clock, caller }, graph);
+  }
+
+  #tookSince(startedMs: number): number {
+    return Math.round(this.#clock.monotonicMs() - startedMs);
   }
 }
 
@@ -211,13 +233,7 @@ function nodesOf(result: GraphSearchResult | undefined): string[] {
   return [...new Set([...keys, ...paths.flatMap((path) => path.nodes)])];
 }
 
-/** Where a page of edges ends, as a text that the next one is asked for with. */
-function placeText(edge: { source: string; target: string; type: string }, key: string, direction: string): string {
-  const leadsIn = direction === 'in' || (direction === 'both' && edge.source !== key);
-  const place: NativeEdgePlace = [leadsIn, edge.type, leadsIn ? edge.source : edge.target];
-  return Buffer.from(JSON.stringify(place)).toString('base64url');
-}
-
+/** Where a page begins. `as_text` in `native/graph` writes it. */
 function readPlace(text: string): NativeEdgePlace {
   try {
     const place: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());

@@ -1,14 +1,13 @@
-import type { NativeGraphSearch } from '../../engine/native-graph.ts';
+import type { NativeEdge, NativeGraphSearch } from '../../engine/native-graph.ts';
 import type { PatternRequest } from '../../query/request/graph/pattern-request.ts';
 import type { Decider, Partial, SearchedGraph, ShownNode } from './searched-graph.ts';
-import { type ShownEdge, shownEdges } from './shown-edge.ts';
 
 /** Nodes that stand to each other as a pattern says. */
 export interface ShownMatch {
   /** Of each alias that is returned its node. */
   bindings: Record<string, ShownNode>;
   /** The edges from the first element to the last. */
-  path?: ShownEdge[];
+  path?: NativeEdge[];
 }
 
 /** The matches of a pattern whose first element is one of `starts`; `total` counts those that are not shown, too. */
@@ -41,7 +40,7 @@ export async function matchPattern(
       if (alias === undefined || !node || !returned.has(alias) || alias in bindings) continue;
       bindings[alias] = searched.shownNode(node, documents);
     }
-    return { bindings, ...(options.include_paths ? { path: shownEdges(path ?? []) } : {}) };
+    return { bindings, ...(options.include_paths ? { path: path ?? [] } : {}) };
   });
   return { matches, total: answer.total, ...partial };
 }

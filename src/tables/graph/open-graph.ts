@@ -1,5 +1,10 @@
 import { limits } from '../../config/limits.ts';
-import { type NativeGraphAnswer, type NativeGraphRequest, searchGraph } from '../../engine/native-graph.ts';
+import {
+  graphBodyAtOnce,
+  type NativeGraphAnswer,
+  type NativeGraphRequest,
+  searchGraph,
+} from '../../engine/native-graph.ts';
 import type { GraphDefinition } from '../../index-kinds/graph.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -50,11 +55,26 @@ export class OpenGraph {
    * answer then holds every edge that was acknowledged, and none of a document that was deleted.
    */
   async waitUntilShown(signal: AbortSignal): Promise<PartialReason | undefined> {
+    if (this.#isShown()) return undefined;
     const searched = { ranges: this.#ranges, names: [this.definition.name], clock: this.#clock, signal };
     if (!hasReplayed(searched)) await waitUntilReplayed(searched, limits.indexReplayWaitMs);
     const freshness = freshnessOf(searched);
     const isShown = await freshness.waitUntilShown(freshness.heads());
     return isShown && freshness.hasReplayed() ? undefined : 'indexing';
+  }
+
+  /** The index shows everything that was written before. */
+  #isShown(): boolean {
+    const { name } = this.definition;
+    return this.#ranges.every(
+      (range) => range.applier(name)?.hasReplayed === true && range.shownBy([name]) >= range.head,
+    );
+  }
+
+  /** As `graphBodyAtOnce`; null also while the index does not show everything. */
+  bodyAtOnce(request: GraphSearchRequest): string | null {
+    if (!this.#isShown()) return null;
+    return graphBodyAtOnce(this.#handles(), this.#whole(request), removedTargetsOf(this.#ranges));
   }
 
   /** Fails with `unavailable` while the index is not open, and as `searchGraph`. */
@@ -64,17 +84,8 @@ export class OpenGraph {
     attempt = 1,
   ): Promise<NativeGraphAnswer> {
     const handles = this.#handles();
-    const { ttlMs } = this.definition;
-    const whole: NativeGraphRequest = {
-      edges_max: limits.graphEdgesSeenMax,
-      nodes_max: limits.graphNodesSeenMax,
-      millis_max: limits.graphSearchMs,
-      ...(ttlMs === undefined ? {} : { expired_at_or_before_ms: this.#clock.nowMs() - ttlMs }),
-      ...request,
-      range_starts: this.#table.ranges.map(({ startKey }) => startKey),
-    };
     try {
-      return await searchGraph(handles, whole, removedTargetsOf(this.#ranges), caller);
+      return await searchGraph(handles, this.#whole(request), removedTargetsOf(this.#ranges), caller);
     } catch (error) {
       // A repair or a drop has closed an index between two looks at it.
       const isOpen = this.#handles().every((handle, at) => handle === handles[at]);
@@ -102,6 +113,18 @@ export class OpenGraph {
   /** Deleted documents, with the sequence of one range up to which edges to them are gone. */
   removedIn(range: number): [target: string, through: number][] {
     return Object.entries(removedTargetsOf(this.#ranges)).map(([target, through]) => [target, through[range] ?? 0]);
+  }
+
+  #whole(request: GraphSearchRequest): NativeGraphRequest {
+    const { ttlMs } = this.definition;
+    return {
+      edges_max: limits.graphEdgesSeenMax,
+      nodes_max: limits.graphNodesSeenMax,
+      millis_max: limits.graphSearchMs,
+      ...(ttlMs === undefined ? {} : { expired_at_or_before_ms: this.#clock.nowMs() - ttlMs }),
+      ...request,
+      range_starts: this.#table.ranges.map(({ startKey }) => startKey),
+    };
   }
 
   #handles(): number[] {

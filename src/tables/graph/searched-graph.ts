@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import type { NativeGraphAnswer, NativeGraphNode } from '../../engine/native-graph.ts';
+import type { NativeEdge, NativeGraphAnswer, NativeGraphNode } from '../../engine/native-graph.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -10,7 +10,6 @@ import { type Projection, shownDocument } from '../../query/request/projection/p
 import type { Table } from '../table.ts';
 import { intervalOf } from '../writes/frame-split.ts';
 import type { GraphSearchRequest, OpenGraph, PartialReason } from './open-graph.ts';
-import { type ShownEdge, shownEdges } from './shown-edge.ts';
 import { Visibility } from './visibility.ts';
 
 /** A node of an answer. */
@@ -19,8 +18,8 @@ export interface ShownNode {
   depth: number;
   distance: number;
   path?: string[];
-  path_edges?: ShownEdge[];
-  edges?: ShownEdge[];
+  path_edges?: NativeEdge[];
+  edges?: NativeEdge[];
   document?: unknown;
 }
 
@@ -110,6 +109,11 @@ export class SearchedGraph {
     }
   }
 
+  /** The body of the answer, where every node is shown to the caller; otherwise null, and as `OpenGraph.bodyAtOnce`. */
+  bodyAtOnce(request: GraphSearchRequest): string | null {
+    return this.visibility().decides ? null : this.#graph.bodyAtOnce(request);
+  }
+
   /** The keys of nodes that a search begins or ends at. `found` names the nodes of another search. */
   async selected(
     { from, filter }: NodeSelector,
@@ -123,17 +127,8 @@ export class SearchedGraph {
   }
 
   shownNode(node: NativeGraphNode, projection: Projection | undefined): ShownNode {
-    const { key, depth, distance, path, path_edges, edges } = node;
-    const document = projection && this.#documentOf(key, projection);
-    return {
-      key,
-      depth,
-      distance,
-      ...(path ? { path } : {}),
-      ...(path_edges ? { path_edges: shownEdges(path_edges) } : {}),
-      ...(edges ? { edges: shownEdges(edges) } : {}),
-      ...(document === undefined ? {} : { document }),
-    };
+    const document = projection && this.#documentOf(node.key, projection);
+    return document === undefined ? node : { ...node, document };
   }
 
   /** The document of a node; undefined for a node without one. */

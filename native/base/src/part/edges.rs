@@ -17,6 +17,8 @@ use crate::error::EngineError;
 pub const EDGES_MAX: usize = 1 << 20;
 const IS_DERIVED: u8 = 1;
 const HAS_SINCE: u8 = 2;
+/// Bytes of an edge before its strings.
+const HEAD_BYTES: usize = 32;
 
 /// The origin of an edge. Two edges of the same type and target differ by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +61,8 @@ pub fn read_edges(bytes: &[u8]) -> Result<Vec<Edge<'_>>, EngineError> {
     if count > EDGES_MAX {
         return Err(payload.broken("has a count out of bounds"));
     }
-    let mut edges: Vec<Edge<'_>> = Vec::new();
+    // A count that is wrong must not make room for edges that are not there.
+    let mut edges: Vec<Edge<'_>> = Vec::with_capacity(count.min(bytes.len() / HEAD_BYTES));
     for _ in 0..count {
         let edge = read_edge(&mut payload)?;
         if edges.last().is_some_and(|last| last.identity() >= edge.identity()) {
@@ -104,22 +107,36 @@ pub fn write_edges(edges: &[Edge<'_>]) -> Result<Vec<u8>, EngineError> {
     if let Some([twin, _]) = sorted.array_windows().find(|[left, right]| left.identity() == right.identity()) {
         return invalid(format!("the edge {:?} to {:?} is there twice", twin.edge_type, twin.target));
     }
-    let mut payload = (sorted.len() as u32).to_le_bytes().to_vec();
-    for edge in sorted {
+    let mut payload = Vec::new();
+    append_edges(&mut payload, sorted.into_iter().copied())?;
+    Ok(payload)
+}
+
+/// Appends the payload of edges that are sorted already, each of them once. Errors: `invalid_request` for a type of more than
+/// 65,535 bytes or a weight that is not finite; what was appended then is no payload.
+pub fn append_edges<'a>(
+    payload: &mut Vec<u8>,
+    edges: impl ExactSizeIterator<Item = Edge<'a>>,
+) -> Result<(), EngineError> {
+    let invalid = |message: String| Err(EngineError::new("invalid_request", message));
+    payload.extend((edges.len() as u32).to_le_bytes());
+    for edge in edges {
         let Ok(type_bytes) = u16::try_from(edge.edge_type.len()) else {
             return invalid("the type of an edge has more than 65,535 bytes".to_owned());
         };
         if !edge.weight.is_finite() {
             return invalid(format!("the weight of the edge to {:?} is not finite", edge.target));
         }
-        payload.extend(type_bytes.to_le_bytes());
         let derived = if edge.origin == EdgeOrigin::Derived { IS_DERIVED } else { 0 };
-        payload.extend([derived | if edge.since == 0 { 0 } else { HAS_SINCE }, 0]);
-        payload.extend((edge.target.len() as u32).to_le_bytes());
-        payload.extend((edge.metadata.len() as u32).to_le_bytes());
-        payload.extend(edge.weight.to_le_bytes());
-        payload.extend(edge.created_ms.to_le_bytes());
-        payload.extend(edge.updated_ms.to_le_bytes());
+        let mut head = [0; HEAD_BYTES];
+        head[..2].copy_from_slice(&type_bytes.to_le_bytes());
+        head[2] = derived | if edge.since == 0 { 0 } else { HAS_SINCE };
+        head[4..8].copy_from_slice(&(edge.target.len() as u32).to_le_bytes());
+        head[8..12].copy_from_slice(&(edge.metadata.len() as u32).to_le_bytes());
+        head[12..16].copy_from_slice(&edge.weight.to_le_bytes());
+        head[16..24].copy_from_slice(&edge.created_ms.to_le_bytes());
+        head[24..].copy_from_slice(&edge.updated_ms.to_le_bytes());
+        payload.extend_from_slice(&head);
         if edge.since != 0 {
             payload.extend(edge.since.to_le_bytes());
         }
@@ -127,7 +144,7 @@ pub fn write_edges(edges: &[Edge<'_>]) -> Result<Vec<u8>, EngineError> {
             payload.extend_from_slice(text.as_bytes());
         }
     }
-    Ok(payload)
+    Ok(())
 }
 
 #[cfg(test)]

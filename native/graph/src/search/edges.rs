@@ -1,11 +1,9 @@
 //! The edges of one node, and what is true of all edges.
 
-use std::cmp::Ordering;
-
 use sundew_base::bit_set::BitSet;
 
 use super::request::{EdgeCursor, FoundSource, GraphAnswer, GraphRequest};
-use super::view::{GraphView, Step};
+use super::view::GraphView;
 
 /// A page of the edges of the first start, behind `after`. `total` counts all of its edges.
 pub fn page<'a>(
@@ -16,35 +14,12 @@ pub fn page<'a>(
 ) -> GraphAnswer {
     let Some(start) = request.starts.first() else { return GraphAnswer::default() };
     let start = view.node_of_key(start);
-    let mut steps = Vec::new();
-    view.expand(start, &mut steps);
-    let total = steps.len() as u64;
-    if let Some(after) = after {
-        let first_behind = view.first_behind(&after.2);
-        steps.retain(|step| is_behind(view, step, after, first_behind));
-    }
-    let compare = |left: &Step, right: &Step| {
-        let of = |step: &Step| (!step.forward, step.edge_type);
-        of(left).cmp(&of(right)).then_with(|| view.compare(left.node, right.node))
-    };
-    // Of a hub only the page is sorted.
-    if steps.len() > limit {
-        steps.select_nth_unstable_by(limit, compare);
-        steps.truncate(limit);
-    }
-    steps.sort_unstable_by(compare);
+    let (steps, total) = view.page_of(start, limit, after);
     let edges = steps.iter().map(|step| view.edge_of(start, step)).collect();
-    GraphAnswer { edges, total, ..GraphAnswer::default() }
-}
-
-fn is_behind(view: &GraphView<'_>, step: &Step, after: &EdgeCursor, first_behind: u32) -> bool {
-    let EdgeCursor(leads_in, edge_type, key) = after;
-    let order = (!step.forward).cmp(leads_in).then_with(|| view.type_name(step.edge_type).cmp(edge_type));
-    match order {
-        Ordering::Less => false,
-        Ordering::Equal => view.is_behind(step.node, key, first_behind),
-        Ordering::Greater => true,
-    }
+    let next = steps.last().filter(|_| steps.len() == limit).map(|last| {
+        EdgeCursor(!last.forward, view.type_name(last.edge_type).to_owned(), view.key(last.node).to_owned())
+    });
+    GraphAnswer { edges, next, total, ..GraphAnswer::default() }
 }
 
 /// Edges that are there, and the nodes at their ends.

@@ -2,6 +2,7 @@
 //! are spread over ranges, nor on the segments that their edges lie in.
 
 mod algorithms;
+mod body;
 mod bounds;
 mod cheapest_path;
 mod edges;
@@ -10,6 +11,7 @@ mod path;
 mod paths;
 mod pattern;
 mod request;
+mod shown_values;
 mod traverse;
 mod view;
 
@@ -17,6 +19,7 @@ use std::sync::Arc;
 
 use sundew_base::error::EngineError;
 
+pub use body::body_of;
 pub use request::{
     Algorithm, AlgorithmOptions, Direction, FoundPath, GraphAnswer, GraphRequest, PatternEdge, PatternElement,
     PatternOptions, RemovedTargets, Search, WeightMode,

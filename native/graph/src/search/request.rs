@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::shown_values::{as_json, as_text, as_time, short_float};
+
 /// Keys of deleted documents that edges may still lead to: of each range the sequence up to which they are gone.
 pub type RemovedTargets = HashMap<String, Vec<u64>>;
 
@@ -205,12 +207,15 @@ pub enum NodeValue {
     Key(String),
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct GraphAnswer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<FoundNode>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<FoundEdge>,
+    /// Where the next page of edges begins, where there may be one.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    pub next: Option<EdgeCursor>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<FoundPath>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -248,12 +253,15 @@ pub struct FoundEdge {
     pub target: String,
     #[serde(rename = "type")]
     pub edge_type: String,
+    #[serde(serialize_with = "short_float")]
     pub weight: f32,
-    pub created_ms: i64,
-    pub updated_ms: i64,
     /// A JSON object; empty for none.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty", serialize_with = "as_json")]
     pub metadata: String,
+    #[serde(rename = "created_at", serialize_with = "as_time")]
+    pub created_ms: i64,
+    #[serde(rename = "updated_at", serialize_with = "as_time")]
+    pub updated_ms: i64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -261,6 +269,7 @@ pub struct FoundNode {
     pub key: String,
     pub depth: u32,
     /// Sum of the weights on the way.
+    #[serde(serialize_with = "short_float")]
     pub distance: f64,
     /// From the start on.
     #[serde(skip_serializing_if = "Vec::is_empty")]

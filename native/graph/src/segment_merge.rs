@@ -1,88 +1,14 @@
-//! Makes segments: of new rows, and of the live rows of older segments.
+//! Merges segments.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use sundew_base::bit_set::BitSet;
 use sundew_base::error::EngineError;
-use sundew_base::part::edges::Edge;
 
-use crate::key_hash::BuildKeyHasher;
 use crate::segment::{Columns, Segment};
 use crate::segment_writer::{RowEdge, SegmentWriter};
 use crate::snapshot::LiveSegment;
-
-/// New rows on their way into a segment. Strings are kept once.
-#[derive(Default)]
-pub struct NewRows<'a> {
-    keys: Names<'a>,
-    types: Names<'a>,
-    rows: Vec<(u32, u32, std::ops::Range<usize>)>,
-    edges: Vec<RowEdge<'a>>,
-}
-
-/// Names, each with a number.
-#[derive(Default)]
-struct Names<'a> {
-    numbers: HashMap<&'a str, u32, BuildKeyHasher>,
-    names: Vec<&'a str>,
-}
-
-impl<'a> Names<'a> {
-    fn number(&mut self, name: &'a str) -> u32 {
-        let names = &mut self.names;
-        *self.numbers.entry(name).or_insert_with(|| {
-            names.push(name);
-            names.len() as u32 - 1
-        })
-    }
-
-    /// The names in their order, and the rank of each number in it.
-    fn sorted(&self) -> (Vec<&'a str>, Vec<u32>) {
-        let mut order: Vec<u32> = (0..self.names.len() as u32).collect();
-        order.sort_unstable_by_key(|number| self.names[*number as usize]);
-        let mut ranks = vec![0; order.len()];
-        for (rank, number) in order.iter().enumerate() {
-            ranks[*number as usize] = rank as u32;
-        }
-        (order.iter().map(|number| self.names[*number as usize]).collect(), ranks)
-    }
-}
-
-impl<'a> NewRows<'a> {
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Adds a document with the edges of its part, which was written at `sequence`. Ordinals ascend.
-    pub fn push(&mut self, ordinal: u32, key: &'a str, sequence: u64, edges: &[Edge<'a>]) {
-        let start = self.edges.len();
-        for edge in edges {
-            let Edge { weight, created_ms, updated_ms, metadata, .. } = *edge;
-            let (edge_type, target) = (self.types.number(edge.edge_type), self.keys.number(edge.target));
-            let since = if edge.since == 0 { sequence } else { edge.since };
-            self.edges.push(RowEdge { edge_type, target, weight, created_ms, updated_ms, since, metadata });
-        }
-        let key = self.keys.number(key);
-        self.rows.push((ordinal, key, start..self.edges.len()));
-    }
-
-    /// Error: `limit_exceeded` where the segment would outgrow its 32-bit counts.
-    pub fn build(self, id: u64) -> Result<Segment, EngineError> {
-        let (keys, key_ranks) = self.keys.sorted();
-        let (types, type_ranks) = self.types.sorted();
-        let mut writer = SegmentWriter::with_room(self.rows.len(), self.edges.len(), keys.len());
-        for (ordinal, key, edges) in &self.rows {
-            let edges = self.edges[edges.clone()].iter().map(|edge| RowEdge {
-                edge_type: type_ranks[edge.edge_type as usize],
-                target: key_ranks[edge.target as usize],
-                ..*edge
-            });
-            writer.row(*ordinal, key_ranks[*key as usize], edges);
-        }
-        writer.finish(id, &keys, &types)
-    }
-}
 
 /// One segment of the live rows of several. Their names are sorted already: nothing is hashed but for the new table of keys.
 ///

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use sundew_base::bit_set::BitSet;
 
+mod page;
+
 use super::bounds::Bounds;
 use super::request::{Direction, FoundEdge, GraphRequest, RemovedTargets};
 use crate::key_hash::{BuildKeyHasher, hash_key};
@@ -51,7 +53,8 @@ struct SegmentView<'a> {
     range: usize,
     /// Rank of each of its types among all names; `ABSENT` where the request leaves it out.
     types: Vec<u32>,
-    /// Node of the search for each of its nodes, plus 1; empty for the primary segment, where both are the same.
+    /// Node of the search for each of its nodes, plus 1; empty until it is needed, and for the primary segment, where both are
+    /// the same.
     nodes: Vec<u32>,
 }
 
@@ -77,6 +80,8 @@ pub struct GraphView<'a> {
     /// By rank: whether edges of the type are followed. Empty for all.
     followed_types: Rc<[bool]>,
     expired_at_or_before_ms: i64,
+    /// The answer names every node that was met.
+    reports_nodes: bool,
     bounds: Bounds<'a>,
 }
 
@@ -88,12 +93,9 @@ impl<'a> GraphView<'a> {
         is_cancelled: &'a dyn Fn() -> bool,
     ) -> Self {
         let type_names = type_names(snapshots, request);
-        let mut segments = segment_views(snapshots, &type_names);
+        let segments = segment_views(snapshots, &type_names);
         let size = |segment: &SegmentView<'_>| segment.columns.node_count();
         let primary = (0..segments.len()).max_by_key(|at| size(&segments[*at])).unwrap_or(0);
-        for at in (0..segments.len()).filter(|at| *at != primary) {
-            segments[at].nodes = vec![0; size(&segments[at]) as usize];
-        }
         let range_segments = (0..snapshots.len())
             .map(|range| {
                 let start = segments.partition_point(|segment| segment.range < range);
@@ -118,6 +120,7 @@ impl<'a> GraphView<'a> {
             max_weight: request.max_weight.unwrap_or(f32::INFINITY),
             followed_types: Rc::default(),
             expired_at_or_before_ms: request.expired_at_or_before_ms.unwrap_or(i64::MIN),
+            reports_nodes: request.reports_nodes,
             bounds: Bounds::new(request, is_cancelled),
         };
         for key in &request.hidden {
@@ -200,10 +203,14 @@ impl<'a> GraphView<'a> {
         if segment == self.primary {
             return local;
         }
-        if let Some(node) = self.segments[segment].nodes[local as usize].checked_sub(1) {
+        let SegmentView { columns, ref mut nodes, .. } = self.segments[segment];
+        if nodes.is_empty() {
+            nodes.resize(columns.node_count() as usize, 0);
+        }
+        if let Some(node) = nodes[local as usize].checked_sub(1) {
             return node;
         }
-        let key = self.segments[segment].columns.key(local);
+        let key = columns.key(local);
         let node = self.number_of(key, hash_key(key.as_bytes()));
         self.segments[segment].nodes[local as usize] = node + 1;
         node
@@ -385,14 +392,7 @@ impl<'a> GraphView<'a> {
             }
             let local_target = self.local(target, at, &mut target_hash)?;
             let local_type = types.iter().position(|rank| *rank == step.edge_type)? as u32;
-            let wanted = (local_type, local_target);
-            let at_edge = |edge: usize| (columns.edge_type(edge), columns.targets[edge]);
-            let (Range { start: mut from, end }, mut upper) = (columns.row_edges(row), columns.row_edges(row).end);
-            while from < upper {
-                let middle = from + (upper - from) / 2;
-                if at_edge(middle) < wanted { from = middle + 1 } else { upper = middle }
-            }
-            let mut twins = (from..end).take_while(|edge| at_edge(*edge) == wanted);
+            let mut twins = columns.edges_between(row, local_type, local_target);
             let is_shown = |edge: &usize| {
                 columns.weight(*edge) == step.weight
                     && self.is_alive(columns, row, *edge)
@@ -400,16 +400,6 @@ impl<'a> GraphView<'a> {
             };
             twins.find(is_shown).map(|edge| (columns, row, edge))
         })
-    }
-
-    /// Whether the key of a node comes behind `key`, of which `behind_of` was asked.
-    pub fn is_behind(&self, node: u32, key: &str, first_behind: u32) -> bool {
-        if node < self.primary_nodes { node >= first_behind } else { self.key(node) > key }
-    }
-
-    /// The first node of the primary segment whose key is greater.
-    pub fn first_behind(&self, key: &str) -> u32 {
-        self.segments.get(self.primary).map_or(0, |segment| segment.columns.node_behind(key))
     }
 
     /// Calls `visit` for every live edge: source, target, and whether it has expired or leads to a removed target.
