@@ -3,6 +3,7 @@ import { access } from './cases/access.ts';
 import { aggregations } from './cases/aggregations.ts';
 import { algebraic } from './cases/algebraic.ts';
 import { backup } from './cases/backup.ts';
+import { coldModel } from './cases/cold-model.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
 import { embed } from './cases/embed.ts';
@@ -69,6 +70,7 @@ export const benchCases: readonly BenchCase[] = [
   embed,
   enrichment,
   sse,
+  coldModel,
   generateDecode,
   generatePrefix,
   generateParallel,

@@ -39,11 +39,9 @@ export class ChildProcess implements AsyncDisposable {
     return started;
   }
 
-  /** CPU time that the process and its threads have used, in microseconds, at the kernel's tick of 10 ms. */
+  /** As `cpuUsOf` this process. */
   cpuUs(): number {
-    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'latin1');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) * 10_000;
+    return cpuUsOf(this.#child.pid);
   }
 
   /** Resident memory in bytes. */
@@ -106,6 +104,13 @@ export class ChildProcess implements AsyncDisposable {
     await this[Symbol.asyncDispose]();
     throw new Error(`${this.name} did not answer ${path} within ${readyDeadlineMs} ms`);
   }
+}
+
+/** CPU time that a process and its threads have used, in microseconds, at the kernel's tick of 10 ms. */
+export function cpuUsOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
 /** A port that was free a moment ago. */

@@ -12,6 +12,8 @@ interface Story {
   readonly pool: ModelPool;
   readonly clock: FakeClock;
   readonly events: string[];
+  /** Models of which it was said that their loading begins, each with the events by then. */
+  readonly begun: [model: string, events: number][];
 }
 
 const open: ModelPool[] = [];
@@ -22,6 +24,7 @@ afterEach(async () => {
 function story(bounds: Partial<PoolOptions> = {}, stallMs = 60_000): Story {
   const clock = new FakeClock();
   const events: string[] = [];
+  const begun: [string, number][] = [];
   const pool = new ModelPool({
     entry,
     environment: { PATH: process.env.PATH ?? '' },
@@ -35,13 +38,13 @@ function story(bounds: Partial<PoolOptions> = {}, stallMs = 60_000): Story {
       stuckMs: 15_000,
       ...bounds,
     },
-    onLoading: () => undefined,
+    onLoading: (key) => begun.push([key, events.length]),
     onLoad: (key) => events.push(`load ${key}`),
     onUnload: (key, reason) => events.push(`unload ${key} ${reason}`),
     onCrash: (key, reason) => events.push(`crash ${key} ${reason.split(':')[0]}`),
   });
   open.push(pool);
-  return { pool, clock, events };
+  return { pool, clock, events, begun };
 }
 
 function spec(name: string, bytes = mebibyte): ModelSpec {
@@ -85,6 +88,12 @@ describe('a loaded model', () => {
       leaving.abort(new Error('left'));
     }
     expect(await given).toBe('left');
+  });
+
+  test('is told of when its loading begins, before it is loaded', async () => {
+    const { pool, events, begun } = story();
+    await Promise.all([ask(pool, 'a'), ask(pool, 'a')]);
+    expect([begun, events]).toEqual([[['embedders/a', 0]], ['load embedders/a']]);
   });
 
   test('goes when it was idle for long, and comes back', async () => {
