@@ -34,6 +34,9 @@ fn choose() -> Dots {
         if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vnni") {
             return x86::dots_vnni;
         }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("avxvnni") {
+            return x86::dots_vnni_256;
+        }
         if is_x86_feature_detected!("avx2") {
             return x86::dots_avx2;
         }
@@ -110,27 +113,69 @@ mod x86 {
         }
     }
 
+    /// The same for processors with VNNI for 256 bits only.
+    #[target_feature(enable = "avx2,avxvnni")]
+    pub unsafe fn dots_vnni_256(query: &[i8], codes: NodeCodes, rows: &[u32], dots: &mut [i32]) {
+        let whole = query.len() / 32 * 32;
+        let bias = _mm256_set1_epi8(i8::MIN);
+        for (dot, &row) in dots.iter_mut().zip(rows) {
+            // SAFETY: loads lie below the number of codes of the query and of the node; the sum lies in the node's head,
+            // 8 bytes before the codes.
+            unsafe {
+                let node = codes.codes(row);
+                let mut sums = [_mm256_setzero_si256(); 2];
+                for at in (0..whole).step_by(32) {
+                    let a = _mm256_loadu_si256(query.as_ptr().add(at).cast());
+                    let b = _mm256_loadu_si256(node.add(at).cast());
+                    let lane = at / 32 % 2;
+                    sums[lane] = _mm256_dpbusd_avx_epi32(sums[lane], _mm256_xor_si256(a, bias), b);
+                }
+                let rest: i32 = rest(query, node, whole).map(|(a, b)| (a + 128) * b).sum();
+                let code_sum = node.sub(8).cast::<i32>().read_unaligned();
+                *dot = total(_mm256_add_epi32(sums[0], sums[1])) + rest - 128 * code_sum;
+            }
+        }
+    }
+
+    /// Products of bytes are added in pairs of sixteen bits, which hold twice 127 times 127: codes are never -128. Of the two
+    /// factors one has to be without sign, so that the query's signs go over to the node's codes.
     #[target_feature(enable = "avx2")]
     pub unsafe fn dots_avx2(query: &[i8], codes: NodeCodes, rows: &[u32], dots: &mut [i32]) {
-        let whole = query.len() / 16 * 16;
+        let whole = query.len() / 32 * 32;
+        let ones = _mm256_set1_epi16(1);
         for (dot, &row) in dots.iter_mut().zip(rows) {
             // SAFETY: loads lie below the number of codes of the query and of the node.
             unsafe {
                 let node = codes.codes(row);
-                let mut sum = _mm256_setzero_si256();
-                for at in (0..whole).step_by(16) {
-                    let a = _mm256_cvtepi8_epi16(_mm_loadu_si128(query.as_ptr().add(at).cast()));
-                    let b = _mm256_cvtepi8_epi16(_mm_loadu_si128(node.add(at).cast()));
-                    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+                let mut sums = [_mm256_setzero_si256(); 2];
+                for at in (0..whole).step_by(32) {
+                    let a = _mm256_loadu_si256(query.as_ptr().add(at).cast());
+                    let b = _mm256_loadu_si256(node.add(at).cast());
+                    let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(a), _mm256_sign_epi8(b, a));
+                    let lane = at / 32 % 2;
+                    sums[lane] = _mm256_add_epi32(sums[lane], _mm256_madd_epi16(pairs, ones));
                 }
-                let mut lanes = [0i32; 8];
-                _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum);
-                *dot = lanes.iter().sum();
-                for (at, &code) in query.iter().enumerate().skip(whole) {
-                    *dot += i32::from(code) * i32::from(*node.add(at));
-                }
+                let rest: i32 = rest(query, node, whole).map(|(a, b)| a * b).sum();
+                *dot = total(_mm256_add_epi32(sums[0], sums[1])) + rest;
             }
         }
+    }
+
+    /// The codes of both from `from` on.
+    ///
+    /// # Safety
+    /// The node has as many codes as the query.
+    unsafe fn rest(query: &[i8], node: *const i8, from: usize) -> impl Iterator<Item = (i32, i32)> {
+        // SAFETY: the caller vouches for the length.
+        let codes = unsafe { std::slice::from_raw_parts(node, query.len()) };
+        query[from..].iter().zip(&codes[from..]).map(|(&a, &b)| (i32::from(a), i32::from(b)))
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn total(sums: __m256i) -> i32 {
+        let half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+        let quarter = _mm_add_epi32(half, _mm_shuffle_epi32::<0b01_00_11_10>(half));
+        _mm_cvtsi128_si32(_mm_add_epi32(quarter, _mm_shuffle_epi32::<0b10_11_00_01>(quarter)))
     }
 }
 
@@ -186,6 +231,9 @@ mod tests {
                 kernels.push(dots_portable);
                 if is_x86_feature_detected!("avx2") {
                     kernels.push(x86::dots_avx2);
+                }
+                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("avxvnni") {
+                    kernels.push(x86::dots_vnni_256);
                 }
             }
             for kernel in kernels {
