@@ -6,6 +6,7 @@ import { backup } from './cases/backup.ts';
 import { coldModel } from './cases/cold-model.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
+import { effortCurve } from './cases/effort-curve.ts';
 import { embed } from './cases/embed.ts';
 import { enrichment } from './cases/enrichment.ts';
 import { eventLoop } from './cases/event-loop.ts';
@@ -59,6 +60,7 @@ export const benchCases: readonly BenchCase[] = [
   denseWords,
   denseClustered,
   filteredVectors,
+  effortCurve,
   sparseVectors,
   hybridQuery,
   graphSearches,

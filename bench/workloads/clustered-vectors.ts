@@ -1,5 +1,5 @@
 import { Gaussian } from './gaussian.ts';
-import { bucketCount, type VectorSet, vectorSet } from './vector-set.ts';
+import { bucketCount, type VectorSet, vectorSet, withQueries } from './vector-set.ts';
 import { Xorshift32 } from './xorshift32.ts';
 
 const generatorVersion = 1;
@@ -35,6 +35,14 @@ export function clusteredVectors(options: {
       ),
       buckets: () => bucketsOf(clusterOf, new Xorshift32(seed ^ 0xb0c)),
     };
+  });
+}
+
+/** Such a set asked for queries that lie anywhere on the sphere: far from all rows, as texts are from images. */
+export function hardQueries(set: VectorSet, seed: number): VectorSet {
+  return withQueries(set, `${set.name}-off`, () => {
+    const clusters = new Clusters(1, set.dimension, seed ^ 0x0ff);
+    return mapRange(set.queries, () => clusters.anywhere());
   });
 }
 

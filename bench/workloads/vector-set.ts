@@ -49,6 +49,13 @@ export function vectorSet(
   return set;
 }
 
+/** The same rows under another name, asked for other queries, which are written when they are missing. */
+export function withQueries(set: VectorSet, name: string, queries: () => Iterable<Float32Array>): VectorSet {
+  const queriesFile = join(cacheDirectory, `${name}-${set.rows}-${set.queries}-queries.f32`);
+  if (!existsSync(queriesFile)) writeVectors(queriesFile, queries(), set.queries);
+  return { ...set, name, queriesFile };
+}
+
 /** Rows from `first` on, at most `count`, one after another. */
 export function readRows(set: VectorSet, first: number, count: number): Float32Array<ArrayBuffer> {
   const rowBytes = set.dimension * 4;
