@@ -1,4 +1,5 @@
-import type { RangeState, RowHead } from '../range/range-writer.ts';
+import type { RangeCounters } from '../range/range-counters.ts';
+import type { RowHead } from '../range/stored-rows.ts';
 
 /** The part of a request that its evaluation depends on. */
 export interface EvaluationContext {
@@ -18,6 +19,6 @@ export function hasExpired(row: RowHead, context: EvaluationContext): boolean {
 }
 
 /** Whether a document that has expired may still have parts, which one written in its place must not inherit. */
-export function partsMayOutlive({ partIds }: RangeState, { ttlDurationMs }: EvaluationContext): boolean {
+export function partsMayOutlive({ partIds }: RangeCounters, { ttlDurationMs }: EvaluationContext): boolean {
   return ttlDurationMs !== undefined && partIds.length > 0;
 }

@@ -1,7 +1,8 @@
 import { must } from '../../lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, type RowKind, readFrame, rowKind } from '../../lib/document-frame.ts';
 import { isPartDelete, partIdOfBody } from '../../lib/parts/part-body.ts';
-import type { KeyedRow, RangeWriter } from '../range/range-writer.ts';
+import type { RangeWriter } from '../range/range-writer.ts';
+import type { KeyedRow } from '../range/stored-rows.ts';
 import { deletedIdsMax, type RangeWrite, type WriteCounts } from '../write-request.ts';
 import { EdgeLists, isEdgeList } from './edge-lists.ts';
 import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';

@@ -2,7 +2,8 @@ import { must } from '../../lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { versionOf } from '../range/range-snapshot.ts';
-import type { RangeWriter, RowHead, RowPlace, StoredRow } from '../range/range-writer.ts';
+import type { RangeWriter } from '../range/range-writer.ts';
+import type { RowHead, RowPlace, StoredRow } from '../range/stored-rows.ts';
 import {
   type PostImages,
   type RangeWrite,

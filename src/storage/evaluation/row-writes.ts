@@ -1,6 +1,7 @@
 import { type DocumentFrame, type FrameBuilder, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
 import { partDeleteBody, partIdOfBody } from '../../lib/parts/part-body.ts';
-import type { NewDocument, RangeWriter, RowHead, RowPlace } from '../range/range-writer.ts';
+import type { RangeWriter } from '../range/range-writer.ts';
+import type { NewDocument, RowHead, RowPlace } from '../range/stored-rows.ts';
 import { type EdgeLists, isEdgeList } from './edge-lists.ts';
 
 const noBytes = new Uint8Array(0);

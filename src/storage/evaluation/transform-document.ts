@@ -1,5 +1,5 @@
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { StoredRow } from '../range/range-writer.ts';
+import type { StoredRow } from '../range/stored-rows.ts';
 import { applyOperations, integerMax, pathSegments, type TransformOperation } from './transforms.ts';
 
 declare global {

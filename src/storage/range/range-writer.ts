@@ -1,4 +1,4 @@
-import type { Database, Statement } from 'bun:sqlite';
+import type { Database } from 'bun:sqlite';
 import { assert } from '../../lib/assert.ts';
 import { type DocumentFrame, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
 import { partIdOfBody } from '../../lib/parts/part-body.ts';
@@ -9,66 +9,14 @@ import type { RangeId } from '../write-request.ts';
 import { purgeChanges } from './change-purge.ts';
 import { ColumnValues } from './column-values.ts';
 import { PartRows } from './part-rows.ts';
+import { type RangeCounters, readCounters } from './range-counters.ts';
 import { imageNote, type RangeSnapshot } from './range-snapshot.ts';
+import { prepareStatements } from './range-statements.ts';
 import { RequestAnswers } from './request-answers.ts';
+import type { KeyedRow, NewDocument, RowHead, RowPlace, StoredRow } from './stored-rows.ts';
 
 /** Ordinals are u32 in frames and indexes. */
 const ordinalMax = 0xffff_ffff;
-
-/** Counters of a range; saved on the last row that a transaction adds to `changes`. */
-export interface RangeState {
-  documents: number;
-  /** Of documents and their parts. */
-  bytes: number;
-  nextOrdinal: number;
-  nextSequence: number;
-  entryIndex: number;
-  /** Last write over several ranges that was applied here. */
-  transactionId: number;
-  /** Definitions that have parts here; not saved, the parts themselves tell. */
-  partIds: readonly number[];
-}
-
-/** A stored row without its body. */
-export interface RowHead {
-  ordinal: number;
-  sequence: number;
-  ttlBaseMs: number;
-  bodyBytes: number;
-}
-
-export interface StoredRow extends RowHead {
-  /** When the document was written, milliseconds since 1970; 0 where the body says so itself. */
-  writtenMs: number;
-  crc: number;
-  body: Uint8Array;
-}
-
-export interface KeyedRow extends StoredRow {
-  key: Uint8Array;
-}
-
-/** A document to be written. */
-export interface NewDocument {
-  key: Uint8Array;
-  body: Uint8Array;
-  /** 0 for none. */
-  ttlBaseMs: number;
-  /** Milliseconds since 1970; 0 where the body says so itself. */
-  writtenMs: number;
-  crc: number;
-}
-
-/** A written row's place. */
-export interface RowPlace {
-  ordinal: number;
-  sequence: number;
-  isNew: boolean;
-}
-
-const rowColumns = 'ordinal, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, length(body) AS bodyBytes';
-
-const storedColumns = `${rowColumns}, coalesce(written_ms, 0) AS writtenMs, crc, body`;
 
 /** The writer's side of one range's `documents.db`: row operations inside a transaction, and the range's counters. */
 export class RangeWriter {
@@ -78,15 +26,15 @@ export class RangeWriter {
   readonly ownSince: number;
   readonly answers: RequestAnswers;
   readonly columns: ColumnValues;
-  state: RangeState;
+  state: RangeCounters;
   readonly #database: Database;
   readonly #hasPart: (partId: number) => boolean;
-  readonly #statements: ReturnType<typeof prepare>;
+  readonly #statements: ReturnType<typeof prepareStatements>;
   readonly #parts: PartRows;
   #savedSequence: number;
   #savedEntry: number;
   #writtenBytes = 0;
-  #stateAtBegin: RangeState | undefined;
+  #stateAtBegin: RangeCounters | undefined;
 
   /** `hasPart`: whether the catalog has something for the range whose parts are stored under this id. */
   constructor(database: Database, hasPart: (partId: number) => boolean) {
@@ -104,9 +52,9 @@ export class RangeWriter {
     this.generation = identity.generation;
     this.firstSequence = identity.first_sequence;
     this.ownSince = readOwnSince(database) ?? identity.first_sequence;
-    this.#statements = prepare(database);
+    this.#statements = prepareStatements(database);
     this.#parts = new PartRows(database);
-    this.state = { ...readState(database, this.firstSequence), partIds: this.#parts.partIds() };
+    this.state = { ...readCounters(database, this.firstSequence), partIds: this.#parts.partIds() };
     this.#savedSequence = this.state.nextSequence;
     this.#savedEntry = this.state.entryIndex;
   }
@@ -435,73 +383,9 @@ function fits(condition: unknown, fault: string): asserts condition {
     throw new ServiceError('data_corrupted', `the row images of a committed write ${fault}; the range is damaged`);
 }
 
-function prepare(database: Database) {
-  const statement = (sql: string): Statement => database.prepare(sql);
-  return {
-    begin: statement('BEGIN IMMEDIATE'),
-    commit: statement('COMMIT'),
-    rollback: statement('ROLLBACK'),
-    savepoint: statement('SAVEPOINT request'),
-    release: statement('RELEASE request'),
-    rollbackToSavepoint: statement('ROLLBACK TO request'),
-    find: statement(`SELECT ${rowColumns} FROM documents WHERE key = ?`),
-    findOrdinal: statement(`SELECT ${rowColumns} FROM documents WHERE ordinal = ?`),
-    load: statement(`SELECT ${storedColumns} FROM documents WHERE key = ?`),
-    window: statement(`SELECT ${storedColumns}, key FROM documents WHERE key > ? AND key <= ? ORDER BY key LIMIT ?`),
-    insert: statement(
-      'INSERT INTO documents (ordinal, key, sequence, ttl_base_ms, written_ms, crc, body) VALUES (?, ?, ?, ?, ?, ?, ?) ' +
-        'ON CONFLICT (key) DO NOTHING',
-    ),
-    update: statement(
-      'UPDATE documents SET sequence = ?, ttl_base_ms = ?, written_ms = ?, crc = ?, body = ? WHERE ordinal = ?',
-    ),
-    remove: statement('DELETE FROM documents WHERE ordinal = ?'),
-    change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous, part_id) VALUES (?, ?, ?, ?, ?)'),
-    forget: statement(
-      'DELETE FROM changes WHERE sequence = ? AND sequence <= (SELECT purged_through FROM range_identity)',
-    ),
-    bury: statement('UPDATE changes SET deleted = 1 WHERE sequence = ?'),
-    setNote: statement('INSERT OR REPLACE INTO range_state (key, value) VALUES (?, ?)'),
-    removeNote: statement('DELETE FROM range_state WHERE key = ?'),
-    removeNotes: statement(
-      'DELETE FROM range_state WHERE key = CAST(?1 AS BLOB) OR key BETWEEN CAST(?2 AS BLOB) AND CAST(?3 AS BLOB)',
-    ),
-    saveState: statement(
-      'UPDATE changes SET documents = ?, bytes = ?, next_ordinal = ?, entry_index = ?, transaction_id = ? ' +
-        'WHERE sequence = ?',
-    ),
-  };
-}
-
-/** The last row of `changes` always carries the counters: nothing removes it before a later one exists. */
 function readOwnSince(database: Database): number | undefined {
   const statement = database.prepare('SELECT value FROM range_state WHERE key = ?');
   const note = statement.get(new TextEncoder().encode(imageNote)) as { value: Uint8Array } | null;
   statement.finalize();
   return note ? Number(Buffer.from(note.value).toString()) : undefined;
-}
-
-function readState(database: Database, firstSequence: number): Omit<RangeState, 'partIds'> {
-  const last = database
-    .query(
-      'SELECT sequence, documents, bytes, next_ordinal, entry_index, transaction_id FROM changes ' +
-        'ORDER BY sequence DESC LIMIT 1',
-    )
-    .get() as Record<string, number | null> | null;
-  if (!last) {
-    return { documents: 0, bytes: 0, nextOrdinal: 1, nextSequence: firstSequence, entryIndex: 0, transactionId: 0 };
-  }
-  const column = (name: string): number => {
-    const value = last[name];
-    if (typeof value === 'number') return value;
-    throw new ServiceError('data_corrupted', `a range file has lost its counters (${name}); run \`sundew check\``);
-  };
-  return {
-    documents: column('documents'),
-    bytes: column('bytes'),
-    nextOrdinal: column('next_ordinal'),
-    nextSequence: column('sequence') + 1,
-    entryIndex: column('entry_index'),
-    transactionId: column('transaction_id'),
-  };
 }
