@@ -14,6 +14,7 @@ import type { JobRunner } from '../jobs/job-runner.ts';
 import { assert, must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { KeyedMutex } from '../lib/concurrency/keyed-mutex.ts';
+import { ReadWriteLock } from '../lib/concurrency/read-write-lock.ts';
 import {
   type CreateTableRequest,
   createTableRequest,
@@ -30,6 +31,7 @@ import { newArtifact, readArtifactRecords } from './artifacts/artifact-record.ts
 import { checkArtifacts, overArtifact, requireNamed } from './artifacts/artifact-rules.ts';
 import { newIndex, readIndexRecords } from './indexes/index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
+import { checkColumnChange } from './relational/column-change.ts';
 import { tablesNaming } from './relational/constrained-tables.ts';
 import { checkRelationalIndex, isRelational, relationalColumns } from './relational/relational-schema.ts';
 import { nextSchema, openSchema } from './schema/document-schema.ts';
@@ -42,6 +44,8 @@ import { refuseMisspelledMembers } from './writes/unknown-members.ts';
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
 export class TableService implements TableLookup {
+  /** Held while the columns of a relational table change, shared by who writes rows of such tables. */
+  readonly columns = new ReadWriteLock();
   readonly #storage: Storage;
   readonly #pool: RangePool;
   readonly #clock: Clock;
@@ -239,6 +243,14 @@ export class TableService implements TableLookup {
     condition?: SchemaCondition,
   ): Promise<Table> {
     const table = this.get(name, caller, 'admin');
+    if (!isRelational(requested) || !isRelational(table.settings.schema)) {
+      await this.#schemaChange.apply(table, requested, condition);
+      return table;
+    }
+    const next = nextSchema(requested, table.settings.schema);
+    this.#checkRelational(name, next, [], caller);
+    using _columns = await this.columns.exclude();
+    await checkColumnChange(table, next, (named) => this.#require(named), caller.signal);
     await this.#schemaChange.apply(table, requested, condition);
     return table;
   }

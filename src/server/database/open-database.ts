@@ -157,7 +157,7 @@ function buildWrites(
   enrichment: Enrichment,
 ): BatchWriter {
   return new BatchWriter(
-    { tables, log, clock, enrichment, limits },
+    { tables, log, clock, enrichment, columns: tables.columns, limits },
     {
       wrote({ inserted, deleted, transformed, failed = 0 }) {
         if (inserted > 0) metrics.increment('batchDocuments', ['insert', 'ok'], inserted);

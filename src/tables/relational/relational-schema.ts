@@ -6,7 +6,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 /** What becomes of the rows that name a row which is deleted. */
 export type OnDelete = 'restrict' | 'cascade' | 'set_null';
 
-interface RelationalColumn {
+export interface RelationalColumn {
   name: string;
   type: 'string' | 'integer' | 'number' | 'boolean';
   /** Never null and never absent. */

@@ -3,7 +3,7 @@ import { DurationError, parseDuration } from '../../lib/duration.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
-import { isRelational, relationalColumns } from '../relational/relational-schema.ts';
+import { isRelational } from '../relational/relational-schema.ts';
 import { checkSchemaMembers } from './schema-members.ts';
 
 /** How long documents live, counted from the time in `field`. */
@@ -52,7 +52,7 @@ export function ttlField(schema: TableSchema): string {
  */
 export function nextSchema(requested: TableSchema, previous: TableSchema | undefined): TableSchema {
   checkSchemaMembers(requested);
-  if (previous) refuseOtherColumns(requested, previous);
+  if (previous) refuseOtherMode(requested, previous);
   const { version: _, ttl: __, ttl_field: ___, ttl_duration: ____, ...rest } = requested;
   const policy = ttlPolicy(requested);
   synonymsOf(requested);
@@ -71,11 +71,11 @@ export function nextSchema(requested: TableSchema, previous: TableSchema | undef
   };
 }
 
-/** The rows of a relational table were checked by its columns: others need another table. */
-function refuseOtherColumns(requested: TableSchema, previous: TableSchema): void {
-  if (isDeepStrictEqual(relationalColumns(requested), relationalColumns(previous))) return;
-  const message = 'the columns of a relational table cannot be changed yet: create another table and copy the rows';
-  throw new ServiceError('not_implemented', message);
+/** Others may name its rows, and have been checked with it. */
+function refuseOtherMode(requested: TableSchema, previous: TableSchema): void {
+  if (isRelational(requested) === isRelational(previous)) return;
+  const message = '`storage_mode` of a table cannot be changed: create another table and copy the documents';
+  throw new ServiceError('invalid_schema', message);
 }
 
 /** Whether full text has to be rebuilt to serve `next`. */

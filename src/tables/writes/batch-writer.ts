@@ -15,7 +15,8 @@ import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
-import { readFrame, rowKind } from '../../lib/document-frame.ts';
+import type { ReadWriteLock } from '../../lib/concurrency/read-write-lock.ts';
+import { type DocumentFrame, readFrame, rowKind } from '../../lib/document-frame.ts';
 import {
   type BatchCounts,
   batchRequest,
@@ -30,6 +31,8 @@ import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../.
 import { graphsOfWrite, graphWritesOf } from '../graph/graph-writes.ts';
 import { appendToTrees } from '../graph/tree-proof.ts';
 import { constrainedTables, constraintsOf } from '../relational/constrained-tables.ts';
+import { isRelational } from '../relational/relational-schema.ts';
+import { checkRows } from '../relational/row-rules.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { foreseeTransforms } from './foreseen-transforms.ts';
@@ -41,6 +44,8 @@ import { refuseMisspelledMembers } from './unknown-members.ts';
 
 /** Tries of a write whose transforms were enriched for documents that others have changed meanwhile. */
 const enrichedTriesMax = 3;
+/** The same where they were only checked. */
+const checkedTriesMax = 16;
 const batchMembers = Object.keys(batchRequest.properties);
 
 interface TableWrites {
@@ -70,6 +75,8 @@ interface WriterDeps {
   readonly log: RangeLog;
   readonly clock: Clock;
   readonly enrichment: Pick<Enrichment, 'precompute'>;
+  /** Held by who changes the columns of relational tables, shared by who writes their rows. */
+  readonly columns: ReadWriteLock;
   readonly limits: Pick<typeof limits, 'backlogWaitMs'>;
 }
 
@@ -79,15 +86,19 @@ export class BatchWriter {
   readonly #log: RangeLog;
   readonly #clock: Clock;
   readonly #enrichment: Pick<Enrichment, 'precompute'>;
+  readonly #columns: ReadWriteLock;
   readonly #limits: Pick<typeof limits, 'backlogWaitMs'>;
   readonly #observer: WriteObserver;
   readonly #keyed = new KeyedMutex();
+  /** Transforms of relational rows, by table. */
+  readonly #transforms = new KeyedMutex();
 
   constructor(deps: WriterDeps, observer: WriteObserver) {
     this.#tables = deps.tables;
     this.#log = deps.log;
     this.#clock = deps.clock;
     this.#enrichment = deps.enrichment;
+    this.#columns = deps.columns;
     this.#limits = deps.limits;
     this.#observer = observer;
   }
@@ -100,6 +111,7 @@ export class BatchWriter {
 
   async #batch(tableName: string, body: Uint8Array, caller: Caller, request: NamedRequest) {
     const table = this.#tables.get(tableName, caller, 'write');
+    using _columns = await this.#keepColumns([table]);
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'batch');
     const envelope = JSON.parse(scanned.envelopeJson) as { sync_level?: unknown };
@@ -150,6 +162,7 @@ export class BatchWriter {
   async #merge(tableName: string, body: Uint8Array, caller: Caller, request: NamedRequest): Promise<MergeResponse> {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName, caller, 'write');
+    using _columns = await this.#keepColumns([table]);
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'merge');
     const envelope = readMergeEnvelope(scanned.envelopeJson);
@@ -185,12 +198,11 @@ export class BatchWriter {
     // A read set alone asks whether what was read still stands.
     if (scanned.entries.length === 0 && readSet.length === 0) throw noOperations();
     const at = this.#stamp();
+    const tables = scanned.sections.map((name) => this.#tables.get(name, caller, 'write'));
+    using _columns = await this.#keepColumns(tables);
     using leases = new DisposableStack();
     const parts: TableWrites[] = [];
-    for (const name of scanned.sections) {
-      const table = this.#tables.get(name, caller, 'write');
-      parts.push({ table, lease: leases.use(await table.lease()), writes: [] });
-    }
+    for (const table of tables) parts.push({ table, lease: leases.use(await table.lease()), writes: [] });
     const held = parts.map(({ lease }) => lease);
     const repeated = repeatedWrites(request, held, at);
     for (const [section, part] of parts.entries()) {
@@ -230,11 +242,16 @@ export class BatchWriter {
     return buildFrame(body, entries, options, table.compiledSchema);
   }
 
+  /** Before the leases: who changes columns waits for leases while it keeps writes out. */
+  #keepColumns(tables: readonly Table[]): Promise<Disposable> | undefined {
+    return tables.some(isRelationalTable) ? this.#columns.share() : undefined;
+  }
+
   /**
    * The writes with what is made of their documents; whoever fails here has written nothing. What transforms will leave is
-   * foreseen from what is stored, so that the commit has to find that as it was read.
+   * foreseen from what is stored, so that the commit has to find that as it was read. Rows of relational tables are checked.
    */
-  async #precompute(parts: readonly TableWrites[], caller: Caller, at: Stamp) {
+  async #precompute(parts: readonly TableWrites[], caller: Caller | undefined, at: Stamp) {
     const read: ReadAssertion[] = [];
     const enriched: TableWrites[] = [];
     for (const part of parts) {
@@ -244,10 +261,14 @@ export class BatchWriter {
         const { stored } = must(ranges.get(write.rangeId), 'a range that is written');
         if (!write.frame) writes.push(write);
         else {
-          const foreseen = foreseeTransforms(readFrame(write.frame), stored, part.table, at);
-          const made = this.#enrichment.precompute(write.frame, stored, part.table, caller, foreseen.bodies);
-          const frame = await made;
-          if (frame !== write.frame) read.push(...foreseen.read);
+          const rows = readFrame(write.frame);
+          const foreseen = foreseeTransforms(rows, stored, part.table, at);
+          const isChecked = isRelationalTable(part.table);
+          if (isChecked) await checkRows(part.table.compiledSchema, rowsLeft(rows, foreseen.bodies));
+          const { bodies } = foreseen;
+          const made = caller && this.#enrichment.precompute(write.frame, stored, part.table, caller, bodies);
+          const frame = made ? await made : write.frame;
+          if (isChecked || frame !== write.frame) read.push(...foreseen.read);
           writes.push({ ...write, frame });
         }
       }
@@ -256,21 +277,37 @@ export class BatchWriter {
     return { enriched, read };
   }
 
-  /** Commits; for `enrichedFor` with what is made of the documents, once more where others have changed them meanwhile. */
-  async #commit(
+  /** Commits; for `enrichedFor` with what is made of the documents. */
+  #commit(
     parts: TableWrites[],
     readSet: ReadAssertion[],
     request: NamedRequest,
     at: Stamp,
     enrichedFor?: Caller,
   ): Promise<WrittenRange[]> {
-    if (!enrichedFor) return this.#append(parts, readSet, request, at);
+    const checked = parts.filter(transformsRows).map(({ table }) => table.name);
+    if (!enrichedFor && checked.length === 0) return this.#append(parts, readSet, request, at);
+    const triesMax = enrichedFor ? enrichedTriesMax : checkedTriesMax;
+    const commit = () => this.#commitForeseen(parts, readSet, request, at, { enrichedFor, triesMax });
+    // Names in order, so that no two writes wait for one another.
+    const inTurn = checked.sort().reduceRight((run, name) => () => this.#transforms.run(name, run), commit);
+    return inTurn();
+  }
+
+  /** Commits what was foreseen, once more where others have changed the documents meanwhile. */
+  async #commitForeseen(
+    parts: TableWrites[],
+    readSet: ReadAssertion[],
+    request: NamedRequest,
+    at: Stamp,
+    { enrichedFor, triesMax }: { enrichedFor: Caller | undefined; triesMax: number },
+  ): Promise<WrittenRange[]> {
     for (let attempt = 1; ; attempt += 1) {
       const { enriched, read } = await this.#precompute(parts, enrichedFor, at);
       try {
         return await this.#append(enriched, [...readSet, ...read], request, at);
       } catch (error) {
-        if (attempt === enrichedTriesMax || !isConflictOf(error, read)) throw error;
+        if (attempt === triesMax || !isConflictOf(error, read)) throw error;
       }
     }
   }
@@ -313,9 +350,6 @@ export class BatchWriter {
     const written = parts.flatMap(({ table, writes }) => (writes.length > 0 ? [table] : []));
     const tables = constrainedTables(written, () => this.#tables.all());
     if (tables.length === 0) return {};
-    for (const { table, writes } of parts) {
-      if (tables.includes(table)) for (const { frame } of writes) if (frame) refuseTransforms(table, frame);
-    }
     for (const table of tables) held.use(await table.lease());
     return { constrained: tables.map(constraintsOf) };
   }
@@ -414,14 +448,22 @@ interface Stamp {
   timestamp: string;
 }
 
-/** A transform is evaluated where the schema is not known. */
-function refuseTransforms({ name }: Table, bytes: Uint8Array<ArrayBuffer>): void {
-  const frame = readFrame(bytes);
-  for (let row = 0; row < frame.rowCount; row += 1) {
-    if (frame.kind(row) !== rowKind.transform) continue;
-    const message = `"${name}" is relational and takes no \`transforms\` yet: read the row and insert it whole`;
-    throw new ServiceError('not_implemented', message);
-  }
+function isRelationalTable({ settings }: Table): boolean {
+  return isRelational(settings.schema);
+}
+
+/** The writer knows no schema: what transforms leave of relational rows is checked before. */
+function transformsRows({ table, writes }: TableWrites): boolean {
+  if (!isRelationalTable(table)) return false;
+  return writes.some(({ frame }) => {
+    const rows = frame && readFrame(frame);
+    for (let row = 0; rows && row < rows.rowCount; row += 1) if (rows.kind(row) === rowKind.transform) return true;
+    return false;
+  });
+}
+
+function rowsLeft(rows: DocumentFrame, bodies: ReadonlyMap<number, Uint8Array | undefined>) {
+  return [...bodies].flatMap(([row, body]) => (body ? [{ key: rows.key(row), body }] : []));
 }
 
 function noOperations(): ServiceError {

@@ -1,0 +1,26 @@
+/** Shared by many or held by one; both in the order in which they ask. */
+export class ReadWriteLock {
+  readonly #shared = new Set<Promise<void>>();
+  #exclusive: Promise<unknown> = Promise.resolve();
+
+  /** Resolves when all that asked to exclude before have ended. */
+  async share(): Promise<Disposable> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#shared.add(promise);
+    const end = () => {
+      this.#shared.delete(promise);
+      resolve();
+    };
+    await this.#exclusive;
+    return { [Symbol.dispose]: end };
+  }
+
+  /** Resolves when all that asked before have ended; who asks later waits for the end of this. */
+  async exclude(): Promise<Disposable> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const before = Promise.all([this.#exclusive, ...this.#shared]);
+    this.#exclusive = before.then(() => promise);
+    await before;
+    return { [Symbol.dispose]: resolve };
+  }
+}
