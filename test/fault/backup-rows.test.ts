@@ -30,13 +30,25 @@ const sender = (url: string) => ({
 });
 
 describe('a server killed in the middle of a backup', () => {
-  test.each(['backup.after-table', 'backup.after-table:1', 'backup.after-cut', 'backup.before-manifest'])(
-    'leaves none, and the same id can be used again: killed at %s',
-    async (failpoint) => {
+  test.each([
+    ['backup.after-table', 'portable'],
+    ['backup.after-table:1', 'portable'],
+    ['backup.after-cut', 'portable'],
+    ['backup.before-manifest', 'portable'],
+    ['backup.after-links', 'native'],
+    ['backup.after-links:4', 'native'],
+    ['backup.after-image-file', 'native'],
+    ['backup.after-image-file:7', 'native'],
+    ['backup.after-table:1', 'native'],
+    ['backup.after-cut', 'native'],
+    ['backup.before-manifest', 'native'],
+  ])(
+    'leaves none, and the same id can be used again: killed at %s, %s',
+    async (failpoint, format) => {
       using archive = new BackupPlace();
       using place = new FaultPlace();
       const options = { arguments: ['--config', archive.configuration] };
-      const request = { backup_id: 'b', location: archive.location };
+      const request = { backup_id: 'b', location: archive.location, format };
       {
         await using server = await place.start(options);
         await fill(server.url, 'first');
@@ -53,7 +65,18 @@ describe('a server killed in the middle of a backup', () => {
       await using server = await place.start(options);
       const again = await new WireClient(server.url).send('POST', '/db/v1/backup', request);
       expect(again.body).toMatchObject({ status: 'completed' });
-      expect(documentsOf(archive.lines('b')).size).toBe(keys.length);
+      if (format === 'portable') expect(documentsOf(archive.lines('b')).size).toBe(keys.length);
+      const asked = await new WireClient(server.url).send('POST', '/db/v1/restore', {
+        backup_id: 'b',
+        location: archive.location,
+        restore_mode: 'overwrite',
+      });
+      const job = await endOfRestore(sender(server.url), String((asked.body as { job_id: string }).job_id));
+      expect(job).toMatchObject({ phase: 'succeeded' });
+      expect(await generations(server.url, 'left')).toEqual({ count: keys.length, of: ['first'] });
+      await server.stop();
+      // Copies that the killed process has made of ranges are gone.
+      expect(place.files('/image-')).toEqual([]);
     },
     timeout,
   );
@@ -140,7 +163,7 @@ describe('a server killed in the middle of a restore', () => {
       const listed = (await wire.send('GET', '/db/v1/tables')).body as { name: string }[];
       expect(listed.map(({ name }) => name)).toEqual(tables);
       await server.stop();
-      expect(place.files('documents.db').filter((name) => name.endsWith('documents.db'))).toHaveLength(6);
+      expect(place.files('/ranges/').filter((name) => name.endsWith('documents.db'))).toHaveLength(6);
     },
     timeout,
   );

@@ -2,8 +2,17 @@ import S3rver from 's3rver';
 import { TemporaryDirectory } from './temporary-directory.ts';
 import { startTestServer, type TestServer } from './test-server.ts';
 
-/** What a store that misbehaves does with a request; undefined: it is answered as it should be. */
-export type Misbehaviour = (request: Request, number: number) => Response | 'lose the answer' | undefined;
+type Answer = Response | 'lose the answer' | undefined;
+
+/**
+ * What a store that misbehaves does with a request; undefined: it is answered as it should be. `pass` has the store answer it, with
+ * another body where one is given.
+ */
+export type Misbehaviour = (
+  request: Request,
+  number: number,
+  pass: (body?: Uint8Array<ArrayBuffer>) => Promise<Response>,
+) => Answer | Promise<Answer>;
 
 /** An S3-compatible server, s3rver, in this process, with a door before it that may misbehave. */
 export class BackupBucket implements AsyncDisposable {
@@ -23,21 +32,24 @@ export class BackupBucket implements AsyncDisposable {
       port: 0,
       fetch: async (request) => {
         this.requests.push(`${request.method} ${new URL(request.url).pathname}`);
-        const wrong = this.misbehave(request, this.requests.length);
+        const sent = request.body === null ? undefined : new Uint8Array(await request.arrayBuffer());
+        const pass = (body = sent) => {
+          const url = new URL(request.url);
+          const headers = new Headers(request.headers);
+          // The signature is of the name that the client has used.
+          headers.set('host', url.host);
+          if (body) headers.set('content-length', String(body.byteLength));
+          return fetch(`http://127.0.0.1:${port}${url.pathname}${url.search}`, {
+            method: request.method,
+            headers,
+            redirect: 'manual',
+            ...(body && { body }),
+          });
+        };
+        const wrong = await this.misbehave(request, this.requests.length, pass);
         if (wrong instanceof Response) return wrong;
-        const url = new URL(request.url);
-        const headers = new Headers(request.headers);
-        // The signature is of the name that the client has used.
-        headers.set('host', url.host);
-        const body = request.body === null ? {} : { body: await request.arrayBuffer() };
-        const answer = await fetch(`http://127.0.0.1:${port}${url.pathname}${url.search}`, {
-          method: request.method,
-          headers,
-          redirect: 'manual',
-          ...body,
-        });
-        if (wrong === 'lose the answer') return new Response('lost', { status: 500 });
-        return answer;
+        const answer = await pass();
+        return wrong === 'lose the answer' ? new Response('lost', { status: 500 }) : answer;
       },
     });
   }

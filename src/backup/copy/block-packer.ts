@@ -18,7 +18,7 @@ const space = 0x20;
 /** Packs bytes into zstd frames on the calling thread, each with a block of the text; a long line goes on in the next block. */
 export class BlockPacker {
   readonly #hash = new Bun.CryptoHasher('sha256');
-  #block = new Uint8Array(blockBytes);
+  readonly #block = Buffer.alloc(blockBytes);
   #filled = 0;
   #bytes = 0;
   #packed: PackedBlock[] = [];
@@ -30,12 +30,16 @@ export class BlockPacker {
 
   addText(text: string): void {
     // A character has at most three bytes; what fits is encoded where it belongs.
-    if (text.length * 3 <= blockBytes - this.#filled) {
-      this.#filled += encoder.encodeInto(text, this.#block.subarray(this.#filled)).written;
-    } else this.add(encoder.encode(text));
+    if (text.length * 3 <= blockBytes - this.#filled) this.#filled += this.#block.write(text, this.#filled);
+    else this.add(encoder.encode(text));
   }
 
   add(bytes: Uint8Array): void {
+    if (bytes.byteLength < blockBytes - this.#filled) {
+      this.#block.set(bytes, this.#filled);
+      this.#filled += bytes.byteLength;
+      return;
+    }
     for (let at = 0; at < bytes.byteLength; ) {
       const part = bytes.subarray(at, at + blockBytes - this.#filled);
       this.#block.set(part, this.#filled);

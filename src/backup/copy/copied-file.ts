@@ -31,16 +31,12 @@ export class CopiedFile implements Disposable {
     const { parts } = this.#copied();
     return this.#reading((stores, source) => {
       let [last, bytes] = [after, 0];
-      for (const { sequence, parts: own, ...document } of scanDocuments(
-        stores.documents.database,
-        source,
-        after,
-        parts,
-      )) {
-        const bodies = own.map((part) => withSince(part.body, part.sequence));
-        this.#document({ ...document, version: sequence, parts: bodies });
-        last = document.ordinal;
-        bytes += document.body.byteLength;
+      for (const found of scanDocuments(stores.documents.database, source, after, parts)) {
+        const { ordinal, key, sequence: version, ttlBaseMs, writtenMs, body } = found;
+        const bodies = found.parts.map((part) => withSince(part.body, part.sequence));
+        this.#document({ ordinal, key, version, ttlBaseMs, writtenMs, body, parts: bodies });
+        last = ordinal;
+        bytes += body.byteLength;
         if (this.packer.hasBlocks) return this.#page({ after: last, more: true, bytes });
       }
       return this.#page({ after: last, more: false, bytes });

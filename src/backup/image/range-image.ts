@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { copyFile, link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { indexDirectory } from '../../indexing/index-directory.ts';
+import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { openReader } from '../../storage/connection.ts';
 import type { Storage } from '../../storage/open-storage.ts';
@@ -62,6 +63,7 @@ export class RangeImage implements AsyncDisposable {
         const from = indexDirectory(directory.indexesDirectory(range.rangeId, range.generation), index);
         await image.#linkIndex(from, index.incarnation);
       }
+      failpoint('backup.after-links');
       // What is left in the log is copied with it, and taken into the file by a restore.
       await storage.walCheckpoint(range.rangeId);
       await image.#copyDocuments(directory.documentsFile(range.rangeId, range.generation));
@@ -80,6 +82,7 @@ export class RangeImage implements AsyncDisposable {
         writer.all('bytes', { path: source, after: 0, end: bytes }, () => signal.throwIfAborted()),
       );
       written.push({ path, file });
+      failpoint('backup.after-image-file');
     }
     return written;
   }

@@ -53,23 +53,23 @@ export function* scanDocuments(
   const documents = new RowCursor<DocumentRow>(database, source, documentsAfter, [afterOrdinal]);
   const parts = partIds.map((partId) => {
     const bounds = [partRowId(partId, afterOrdinal), partRowId(partId + 1, 0)];
-    return new RowCursor<PartRow>(database, source, partsBetween, bounds);
+    return new PartCursor(database, source, partsBetween, bounds);
   });
   try {
     for (let row = documents.next(); row; row = documents.next()) {
-      const { crc, ...document } = row;
-      const key = textOf(document.key);
-      if (key === undefined || Bun.hash.crc32(document.body) !== crc) {
-        throw damagedRow(source, 'the stored document', key ?? Buffer.from(document.key).toString());
+      const { ordinal, sequence, ttlBaseMs, writtenMs, body } = row;
+      const key = textOf(row.key);
+      if (key === undefined || Bun.hash.crc32(body) !== row.crc) {
+        throw damagedRow(source, 'the stored document', key ?? Buffer.from(row.key).toString());
       }
       const own: ScannedPart[] = [];
       for (const each of parts) {
-        const part = each.seek(({ id }) => placeOfPart(id).ordinal >= document.ordinal);
-        if (part === undefined || placeOfPart(part.id).ordinal !== document.ordinal) continue;
+        const part = each.seek(ordinal);
+        if (part === undefined || placeOfPart(part.id).ordinal !== ordinal) continue;
         if (Bun.hash.crc32(part.body) !== part.crc) throw damagedRow(source, 'a part of', key);
-        own.push({ sequence: part.sequence, body: part.body });
+        own.push(part);
       }
-      yield { ...document, key, parts: own };
+      yield { ordinal, key, sequence, ttlBaseMs, writtenMs, body, parts: own };
     }
   } finally {
     for (const cursor of [documents, ...parts]) cursor.close();
@@ -81,7 +81,7 @@ class RowCursor<Row> {
   readonly #source: ReadSource;
   readonly #statement: Statement;
   readonly #rows: Iterator<unknown>;
-  #current: Row | undefined;
+  protected current: Row | undefined;
 
   constructor(database: Database, source: ReadSource, sql: string, bounds: number[]) {
     this.#source = source;
@@ -91,19 +91,21 @@ class RowCursor<Row> {
 
   next(): Row | undefined {
     const { done, value } = reading(this.#source, () => this.#rows.next());
-    this.#current = done ? undefined : (value as Row);
-    return this.#current;
-  }
-
-  /** The first row from the current one on that is far enough. */
-  seek(isThere: (row: Row) => boolean): Row | undefined {
-    let row = this.#current ?? this.next();
-    while (row && !isThere(row)) row = this.next();
-    return row;
+    this.current = done ? undefined : (value as Row);
+    return this.current;
   }
 
   close(): void {
     this.#statement.finalize();
+  }
+}
+
+class PartCursor extends RowCursor<PartRow> {
+  /** The first part from the current one on that belongs to a document of this ordinal or a later one. */
+  seek(ordinal: number): PartRow | undefined {
+    let row = this.current ?? this.next();
+    while (row && placeOfPart(row.id).ordinal < ordinal) row = this.next();
+    return row;
   }
 }
 

@@ -100,6 +100,8 @@ describe('the verification of a backup', () => {
       const request = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
       for (const file of [...place.files('b'), ...place.manifests.map((name) => join(place.path, name))]) {
         const bytes = readFileSync(file);
+        // Nothing was written while an image was taken: that file is empty.
+        if (bytes.byteLength === 0) continue;
         const damaged = Buffer.from(bytes);
         const at = Math.floor(bytes.byteLength / 2);
         damaged[at] = (damaged[at] ?? 0) ^ 4;
