@@ -1,5 +1,5 @@
 import { jsonLines } from '../processes/line-process.ts';
-import { type NodePair, nodePairs, type RandomGraph } from '../workloads/random-graph.ts';
+import { type Adjacency, adjacencyOf, type Graph, type NodePair, nodePairs } from '../workloads/graph.ts';
 
 /** What every engine answers: the nodes within three hops, and the hops of a shortest path (-1 for none). */
 export const graphSearchNames = ['three-hops', 'shortest-path'] as const;
@@ -7,7 +7,7 @@ export type GraphSearchName = (typeof graphSearchNames)[number];
 
 interface LoadCommand {
   op: 'load';
-  graph: RandomGraph;
+  graph: Graph;
   /** An empty directory for what is written. */
   directory: string;
 }
@@ -15,9 +15,15 @@ interface LoadCommand {
 interface SearchCommand {
   op: 'search';
   name: GraphSearchName;
-  graph: RandomGraph;
+  graph: Graph;
   /** How many pairs of nodes are asked for. */
   count: number;
+}
+
+/** How large the graph is. */
+export interface LoadAnswer {
+  nodes: number;
+  edges: number;
 }
 
 export type GraphCommand = LoadCommand | SearchCommand;
@@ -31,7 +37,7 @@ export interface GraphSearchAnswer {
 
 /** An engine in its own process. A search that answers at once is not awaited. */
 export interface GraphEngine {
-  load(graph: RandomGraph, directory: string): Promise<void>;
+  load(graph: Adjacency, directory: string): Promise<void>;
   threeHops(start: number): number | Promise<number>;
   shortestPath(pair: NodePair): number | Promise<number>;
 }
@@ -41,17 +47,23 @@ const turnMs = 300;
 
 /** Obeys commands from standard input until it ends. */
 export async function serveGraphEngine(engine: GraphEngine): Promise<void> {
+  let adjacency: Adjacency | undefined;
   for await (const line of jsonLines(Bun.stdin.stream())) {
     const command = JSON.parse(line) as GraphCommand;
-    let answer: object = {};
-    if (command.op === 'load') await engine.load(command.graph, command.directory);
-    else answer = await runSearches(engine, command);
+    adjacency ??= await adjacencyOf(command.graph);
+    let answer: object = { nodes: adjacency.nodes, edges: adjacency.targets.length };
+    if (command.op === 'load') await engine.load(adjacency, command.directory);
+    else answer = await runSearches(engine, nodePairs(command.graph, adjacency, command.count), command.name);
     process.stdout.write(`${JSON.stringify(answer)}\n`);
   }
 }
 
-async function runSearches(engine: GraphEngine, { name, graph, count }: SearchCommand): Promise<GraphSearchAnswer> {
-  const pairs = nodePairs(graph, count);
+async function runSearches(
+  engine: GraphEngine,
+  pairs: readonly NodePair[],
+  name: GraphSearchName,
+): Promise<GraphSearchAnswer> {
+  const count = pairs.length;
   const found: number[] = [];
   const start = performance.now();
   let asked = 0;

@@ -5,7 +5,7 @@
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { must } from '../../src/lib/assert.ts';
 import { serveGraphEngine } from '../engines/graph-engine-commands.ts';
-import { targetsOf } from '../workloads/random-graph.ts';
+import { edgesOf } from '../workloads/graph.ts';
 
 let connection: DuckDBConnection | undefined;
 
@@ -32,8 +32,8 @@ await serveGraphEngine({
     connection = await (await DuckDBInstance.create(':memory:')).connect();
     await connection.run('CREATE TABLE edges (source INTEGER, target INTEGER)');
     const appender = await connection.createAppender('edges');
-    for (const [at, target] of targetsOf(graph).entries()) {
-      appender.appendInteger(Math.floor(at / graph.edgesPerNode));
+    for (const [source, target] of edgesOf(graph)) {
+      appender.appendInteger(source);
       appender.appendInteger(target);
       appender.endRow();
     }

@@ -1,7 +1,8 @@
 /** graphology, a graph in memory of this process, answering the commands of `engines/graph-engine-commands.ts`. */
 import { serveGraphEngine } from '../engines/graph-engine-commands.ts';
 import { installPackage, loadPackage } from '../processes/cached-package.ts';
-import { nodeKey, targetsOf } from '../workloads/random-graph.ts';
+import { edgesOf } from '../workloads/graph.ts';
+import { nodeKey } from '../workloads/random-graph.ts';
 
 interface Graph {
   addNode(key: string): void;
@@ -19,11 +20,8 @@ const graph = new DirectedGraph();
 
 await serveGraphEngine({
   async load(wanted) {
-    const targets = targetsOf(wanted);
     for (let node = 0; node < wanted.nodes; node += 1) graph.addNode(nodeKey(node));
-    for (const [at, target] of targets.entries()) {
-      graph.addEdge(nodeKey(Math.floor(at / wanted.edgesPerNode)), nodeKey(target));
-    }
+    for (const [source, target] of edgesOf(wanted)) graph.addEdge(nodeKey(source), nodeKey(target));
   },
   threeHops(start) {
     const known = new Set([nodeKey(start)]);

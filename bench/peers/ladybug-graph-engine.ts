@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
 import { serveGraphEngine } from '../engines/graph-engine-commands.ts';
 import { installPackage, loadPackage } from '../processes/cached-package.ts';
-import { nodeKey, targetsOf } from '../workloads/random-graph.ts';
+import { edgesOf } from '../workloads/graph.ts';
+import { nodeKey } from '../workloads/random-graph.ts';
 
 interface Result {
   getAll(): Promise<Record<string, unknown>[]>;
@@ -39,9 +40,7 @@ await serveGraphEngine({
     await connection.query('CREATE REL TABLE Edge (FROM Node TO Node)');
     const [nodes, edges] = [join(directory, 'nodes.csv'), join(directory, 'edges.csv')];
     await Bun.write(nodes, Array.from({ length: graph.nodes }, (_, node) => nodeKey(node)).join('\n'));
-    const lines = Array.from(targetsOf(graph), (target, at) => {
-      return `${nodeKey(Math.floor(at / graph.edgesPerNode))},${nodeKey(target)}`;
-    });
+    const lines = Array.from(edgesOf(graph), ([source, target]) => `${nodeKey(source)},${nodeKey(target)}`);
     await Bun.write(edges, lines.join('\n'));
     await connection.query(`COPY Node FROM '${nodes}'`);
     await connection.query(`COPY Edge FROM '${edges}'`);

@@ -6,7 +6,8 @@ import { Database, type Statement } from 'bun:sqlite';
 import { join } from 'node:path';
 import { must } from '../../src/lib/assert.ts';
 import { serveGraphEngine } from '../engines/graph-engine-commands.ts';
-import { nodeKey, targetsOf } from '../workloads/random-graph.ts';
+import { edgesOf } from '../workloads/graph.ts';
+import { nodeKey } from '../workloads/random-graph.ts';
 
 let hops: Statement<{ found: number }, [string, string]> | undefined;
 let path: Statement<{ depth: number }, [string, string]> | undefined;
@@ -23,7 +24,7 @@ await serveGraphEngine({
     );
     database.transaction(() => {
       for (let at = 0; at < graph.nodes; at += 1) node?.run(at, nodeKey(at));
-      for (const [at, target] of targetsOf(graph).entries()) edge?.run(Math.floor(at / graph.edgesPerNode), target);
+      for (const [source, target] of edgesOf(graph)) edge?.run(source, target);
     })();
     const start = 'SELECT id, 0 FROM nodes WHERE key = ?1';
     const next = 'SELECT target, depth + 1 FROM reached JOIN edges ON source = node';

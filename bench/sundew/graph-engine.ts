@@ -7,7 +7,8 @@ import { must } from '../../src/lib/assert.ts';
 import { FrameBuilder, rowKind } from '../../src/lib/document-frame.ts';
 import { type Edge, edgesBody } from '../../src/lib/parts/edges-part.ts';
 import { serveGraphEngine } from '../engines/graph-engine-commands.ts';
-import { nodeKey, type RandomGraph, targetsOf } from '../workloads/random-graph.ts';
+import { type Adjacency, targetsIn } from '../workloads/graph.ts';
+import { nodeKey } from '../workloads/random-graph.ts';
 
 const partId = 2;
 const commitNodes = 10_000;
@@ -49,8 +50,7 @@ await serveGraphEngine({
   },
 });
 
-async function fill(index: NativeIndex, graph: RandomGraph): Promise<void> {
-  const targets = targetsOf(graph);
+async function fill(index: NativeIndex, graph: Adjacency): Promise<void> {
   const edge = (target: number): Edge => ({
     type: 'to',
     target: nodeKey(target),
@@ -65,7 +65,8 @@ async function fill(index: NativeIndex, graph: RandomGraph): Promise<void> {
     const end = Math.min(first + commitNodes, graph.nodes);
     const frame = new FrameBuilder(commitNodes);
     for (let node = first; node < end; node += 1) {
-      const own = targets.subarray(node * graph.edgesPerNode, (node + 1) * graph.edgesPerNode);
+      const own = targetsIn(graph, node);
+      if (own.length === 0) continue;
       const row = frame.append(rowKind.partPut, nodeKey(node), edgesBody(partId, Array.from(own, edge)));
       frame.setOrdinal(row, node);
       frame.setSequence(row, node + 1);

@@ -7,11 +7,6 @@ export interface RandomGraph {
   seed: number;
 }
 
-export interface NodePair {
-  start: number;
-  target: number;
-}
-
 /** The key of a node; keys sort as their numbers do. */
 export function nodeKey(node: number): string {
   return `document:${String(node).padStart(9, '0')}`;
@@ -27,10 +22,4 @@ export function targetsOf({ nodes, edgesPerNode, seed }: RandomGraph): Uint32Arr
     targets.set(Uint32Array.from(own).sort(), node * edgesPerNode);
   }
   return targets;
-}
-
-/** Nodes to begin at and to end at. */
-export function nodePairs({ nodes, seed }: RandomGraph, count: number): NodePair[] {
-  const random = new Xorshift32(seed + 1);
-  return Array.from({ length: count }, () => ({ start: random.below(nodes), target: random.below(nodes) }));
 }

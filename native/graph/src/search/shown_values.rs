@@ -44,10 +44,29 @@ fn iso_time(ms: i64) -> String {
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = era * 400 + year_of_era + i64::from(month <= 2);
-    let year = if (0..10_000).contains(&year) { format!("{year:04}") } else { format!("{year:+07}") };
     let (hour, minute) = (ms_of_day / 3_600_000, ms_of_day / 60_000 % 60);
     let (second, ms) = (ms_of_day / 1_000 % 60, ms_of_day % 1_000);
-    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    let mut text = String::with_capacity(28);
+    if (0..10_000).contains(&year) {
+        push_digits(&mut text, year, 4);
+    } else {
+        text.push_str(&format!("{year:+07}"));
+    }
+    for (mark, number, width) in
+        [("-", month, 2), ("-", day, 2), ("T", hour, 2), (":", minute, 2), (":", second, 2), (".", ms, 3)]
+    {
+        text.push_str(mark);
+        push_digits(&mut text, number, width);
+    }
+    text.push('Z');
+    text
+}
+
+/// The last digits of a number. An answer has two times an edge, and a formatter takes longer than the search.
+fn push_digits(text: &mut String, number: i64, width: u32) {
+    for place in (0..width).rev() {
+        text.push(char::from(b'0' + (number / 10i64.pow(place) % 10) as u8));
+    }
 }
 
 #[cfg(test)]

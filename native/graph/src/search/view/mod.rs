@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use sundew_base::bit_set::BitSet;
 
+mod local_nodes;
 mod page;
 
+use self::local_nodes::LocalNodes;
 use super::bounds::Bounds;
 use super::request::{Direction, FoundEdge, GraphRequest, RemovedTargets};
 use crate::key_hash::{BuildKeyHasher, hash_key};
@@ -53,9 +55,8 @@ struct SegmentView<'a> {
     range: usize,
     /// Rank of each of its types among all names; `ABSENT` where the request leaves it out.
     types: Vec<u32>,
-    /// Node of the search for each of its nodes, plus 1; empty until it is needed, and for the primary segment, where both are
-    /// the same.
-    nodes: Vec<u32>,
+    /// Nodes of the search by its own; of the primary segment none, where both are the same.
+    nodes: LocalNodes,
 }
 
 /// Nodes are numbers: those of the primary segment, the largest one, and behind them those that it lacks, in the order in
@@ -203,16 +204,14 @@ impl<'a> GraphView<'a> {
         if segment == self.primary {
             return local;
         }
-        let SegmentView { columns, ref mut nodes, .. } = self.segments[segment];
-        if nodes.is_empty() {
-            nodes.resize(columns.node_count() as usize, 0);
-        }
-        if let Some(node) = nodes[local as usize].checked_sub(1) {
+        let SegmentView { columns, nodes, .. } = &self.segments[segment];
+        if let Some(node) = nodes.get(local) {
             return node;
         }
         let key = columns.key(local);
         let node = self.number_of(key, hash_key(key.as_bytes()));
-        self.segments[segment].nodes[local as usize] = node + 1;
+        let SegmentView { columns, nodes, .. } = &mut self.segments[segment];
+        nodes.insert(local, node, columns.node_count());
         node
     }
 
@@ -455,7 +454,7 @@ fn segment_views<'a>(snapshots: &'a [Arc<Snapshot>], type_names: &[&str]) -> Vec
         for live in &snapshot.segments {
             let columns = live.segment.columns();
             let types = columns.type_names().map(rank).collect();
-            views.push(SegmentView { live, columns, range, types, nodes: Vec::new() });
+            views.push(SegmentView { live, columns, range, types, nodes: LocalNodes::default() });
         }
     }
     views
