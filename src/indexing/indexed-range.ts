@@ -1,22 +1,21 @@
 import { type IndexDefinition, isKeptByText, partIdOf } from '../index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../index-kinds/configuration/artifact-config.ts';
-import { primaryIndexPrefix } from '../index-kinds/configuration/index-config.ts';
 import type { Clock } from '../lib/clock.ts';
-import { FrameBuilder } from '../lib/document-frame.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import { bytesBelow } from '../storage/directory/disk-usage.ts';
-import type { FeedRows } from '../storage/reader/change-feed.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { EntryListener, WriteCounts } from '../storage/write-request.ts';
 import { type ApplierEvents, type ApplierOptions, IndexApplier } from './applier/index-applier.ts';
-import type { IndexFacts, RangeFacts } from './at-rest/range-facts.ts';
-import { withArtifactTexts } from './enrichment/artifact-texts.ts';
+import type { RangeFacts } from './at-rest/range-facts.ts';
+import { JoinedFeed } from './enrichment/joined-feed.ts';
 import type { OpenArtifactProducer, OpenPartProducer, PartProducer } from './enrichment/part-producer.ts';
 import { RangeArtifacts } from './enrichment/range-artifacts.ts';
 import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
+import { artifactOf, type FollowedIndex, holdsTexts } from './followed-index.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import type { RangeIndexReport } from './index-report.ts';
-import type { ChangePage, OpenRangeIndex } from './range-index.ts';
+import { IndexStandings } from './index-standings.ts';
+import type { OpenRangeIndex } from './range-index.ts';
 import { RemovalLog } from './removals/removal-log.ts';
 import { RangeRemovedTargets } from './removals/removed-targets.ts';
 import type { WriterBudget } from './writer-budget.ts';
@@ -52,15 +51,6 @@ interface IndexedRangeDeps {
   hasTtl(): boolean;
 }
 
-interface FollowedIndex {
-  definition: IndexDefinition;
-  applier: IndexApplier;
-  /** Makes what the index is built from, where the server does. */
-  producer: PartProducer | undefined;
-  /** Lets the feed forget what this index alone needs. */
-  leaveFeed(): void;
-}
-
 /** A range with its documents and the appliers that keep its indexes up to date. */
 export class IndexedRange {
   readonly stored: RangeReader;
@@ -69,6 +59,8 @@ export class IndexedRange {
   readonly #indexes = new Map<string, FollowedIndex>();
   readonly #consumers = new FeedConsumers();
   readonly #removals: RemovalLog;
+  readonly #feed: JoinedFeed;
+  readonly #standings: IndexStandings;
   /** Documents of this range that are gone, and that edges may still lead to. */
   readonly removedTargets: RangeRemovedTargets;
   readonly #unsubscribe: () => void;
@@ -89,6 +81,8 @@ export class IndexedRange {
     this.removedTargets = new RangeRemovedTargets(() => this.stored.notes);
     this.#unsubscribe = deps.log.subscribe(this.rangeId, (entry) => this.#take(entry));
     this.artifacts = new RangeArtifacts(this.#produced, this.#consumers, deps.openArtifact);
+    this.#feed = new JoinedFeed(this.stored, this.artifacts);
+    this.#standings = new IndexStandings(this.stored, this.artifacts, this.#indexes, () => this.#head);
     this.artifacts.start(artifacts);
     for (const definition of definitions) this.addIndex(definition);
   }
@@ -116,7 +110,7 @@ export class IndexedRange {
 
   /** Sequence up to which all of these indexes show every row; an index that is gone is not counted. */
   shownBy(indexNames: readonly string[]): number {
-    return indexNames.reduce((lowest, name) => Math.min(lowest, this.#shown(name)), this.#head);
+    return indexNames.reduce((lowest, name) => Math.min(lowest, this.#standings.shown(name)), this.#head);
   }
 
   /** No index has anything to do: closing the range now interrupts nothing. */
@@ -144,14 +138,7 @@ export class IndexedRange {
   /** As of now. */
   facts(): RangeFacts {
     const { documents, bytes } = this.stored.info();
-    const indexes = [...this.#indexes].map(([name, { applier }]): IndexFacts => {
-      return { name, lag: this.#head - this.#shown(name), state: stateOf(applier) };
-    });
-    return { head: this.#head, documents, bytes, diskBytes: this.diskBytes(), indexes };
-  }
-
-  #lag(sequence: number): number {
-    return Math.max(0, this.#head - Math.max(sequence, this.stored.info().firstSequence - 1));
+    return { head: this.#head, documents, bytes, diskBytes: this.diskBytes(), indexes: this.#standings.facts() };
   }
 
   /** Rows that were replaced or deleted after `sequence`, at most. */
@@ -171,7 +158,7 @@ export class IndexedRange {
       source: {
         head: () => this.#head,
         // An index that has everything needs no look at the file.
-        read: (after) => (this.#lag(after) > 0 ? this.#page(definition, after, rows) : undefined),
+        read: (after) => (this.#standings.lag(after) > 0 ? this.#feed.page(definition, after, rows) : undefined),
       },
       clock,
       ...(this.#deps.writers && { writers: this.#deps.writers }),
@@ -200,15 +187,6 @@ export class IndexedRange {
   async setArtifacts(definitions: readonly ArtifactDefinition[]): Promise<void> {
     await this.artifacts.set(definitions);
     this.#noteFollowedParts();
-  }
-
-  /** A page of what an index is built from, after `after`. Of artifacts their text belongs to the document. */
-  #page(definition: IndexDefinition, after: number, rows: FeedRows, through?: number): ChangePage | undefined {
-    const { texts } = this.artifacts;
-    if (texts.length === 0 || !holdsTexts(definition)) return this.stored.feed.read(after, rows, through);
-    const parts = texts.map(({ partId }) => partId);
-    const page = this.stored.feed.read(after, { documents: true, parts }, through);
-    return page && { ...page, frame: withArtifactTexts(page.frame, texts) };
   }
 
   /** Stops following an index that is not in the catalog any more; its files go now. */
@@ -289,16 +267,7 @@ export class IndexedRange {
   }
 
   report(indexName: string): RangeIndexReport | undefined {
-    const applier = this.applier(indexName);
-    if (!applier) return undefined;
-    const { firstSequence, documents } = this.stored.info();
-    const { error, ...report } = applier.report();
-    const production = this.#productionOf(this.#indexes.get(indexName));
-    const message = error === undefined ? undefined : error instanceof Error ? error.message : String(error);
-    const indexed = this.#indexes.get(indexName);
-    const artifacts = indexed && holdsTexts(indexed.definition) ? this.artifacts.reports('texts') : [];
-    const { rangeId, head } = this;
-    return { rangeId, head, firstSequence, documents, ...report, error: message, production, artifacts };
+    return this.#standings.report(indexName);
   }
 
   reports(): RangeIndexReport[] {
@@ -368,14 +337,7 @@ export class IndexedRange {
     const oldest = this.#deps.hasTtl() ? { oldestTtlBaseMs: this.stored.documents.oldestTtlBaseMs() } : {};
     await endStored(this.stored);
     const { documents, bytes } = this.stored.info();
-    // What is left to be made has to be gone on with.
-    const artifactsThrough = this.artifacts.coveredThrough('all');
-    const indexes = [...this.#indexes].map(([name, { applier, producer, definition }]): IndexFacts => {
-      const made = holdsTexts(definition) ? artifactsThrough : this.#head;
-      const covered = this.#productionOf({ definition, producer })?.coveredThrough ?? made;
-      const lag = this.#lag(Math.min(applier.checkpointedSequence, covered));
-      return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
-    });
+    const indexes = this.#standings.factsAtRest(states);
     return { head: this.#head, documents, bytes, diskBytes: this.diskBytes(), ...oldest, indexes };
   }
 
@@ -402,24 +364,11 @@ export class IndexedRange {
     for (const { definition, applier, producer } of this.#indexes.values()) {
       if (contents && !concerns(definition, contents, textParts)) applier.pass(images);
       else if (contents && textParts.length > 0 && holdsTexts(definition))
-        this.#offerJoined(definition, applier, images);
+        this.#feed.offer(definition, applier, images);
       else applier.offer(images);
       producer?.wake();
     }
     this.artifacts.wake();
-  }
-
-  /** What the entry has changed, as the feed joins it. */
-  #offerJoined(definition: IndexDefinition, applier: IndexApplier, { firstSequence, lastSequence }: ChangePage): void {
-    for (let after = firstSequence - 1; after < lastSequence; ) {
-      const page = this.#page(definition, after, {}, lastSequence);
-      if (!page) {
-        applier.pass({ firstSequence: after + 1, lastSequence, frame: new FrameBuilder(1, 1).finish() });
-        return;
-      }
-      applier.offer({ ...page, firstSequence: after + 1 });
-      after = page.lastSequence;
-    }
   }
 
   async #closeProducers(): Promise<void> {
@@ -434,20 +383,6 @@ export class IndexedRange {
       failures += producer?.failuresWithin(firstSequence, lastSequence) ?? 0;
     }
     return failures;
-  }
-
-  #shown(indexName: string): number {
-    const followed = this.#indexes.get(indexName);
-    const published = followed?.applier.progress.published ?? this.#head;
-    const made = followed && holdsTexts(followed.definition) ? this.artifacts.coveredThrough('texts') : this.#head;
-    const covered = this.#productionOf(followed)?.coveredThrough ?? made;
-    return Math.min(this.#head, Math.max(Math.min(published, covered), this.stored.info().firstSequence - 1));
-  }
-
-  /** How far the parts of an index are made, or those of the enrichment whose vectors it holds. */
-  #productionOf(followed: Pick<FollowedIndex, 'definition' | 'producer'> | undefined) {
-    const artifact = followed && artifactOf(followed.definition);
-    return artifact === undefined ? followed?.producer?.report() : this.artifacts.reportOf(artifact);
   }
 
   #noteFollowedParts(): void {
@@ -473,22 +408,4 @@ export class IndexedRange {
       // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
     });
   }
-}
-
-/** The enrichment whose vectors the index holds. */
-function artifactOf(definition: IndexDefinition): string | undefined {
-  return definition.kind === 'dense' ? definition.artifact : undefined;
-}
-
-/** Whether texts of artifacts belong into the index: it is the default one of its table, or will be. */
-function holdsTexts({ kind, name }: IndexDefinition): boolean {
-  return kind === 'full_text' && name.startsWith(primaryIndexPrefix);
-}
-
-function stateOf(applier: IndexApplier): IndexFacts['state'] {
-  const { state } = applier;
-  if (state === 'failed') return 'failed';
-  if (state === 'live') return 'live';
-  if (applier.isRebuilding) return 'building';
-  return state === 'catching_up' ? 'behind' : 'opening';
 }

@@ -1,0 +1,88 @@
+import type { RangeReader } from '../storage/reader/range-reader.ts';
+import type { IndexApplier } from './applier/index-applier.ts';
+import type { IndexFacts } from './at-rest/range-facts.ts';
+import type { RangeArtifacts } from './enrichment/range-artifacts.ts';
+import { artifactOf, type FollowedIndex, holdsTexts } from './followed-index.ts';
+import type { RangeIndexReport } from './index-report.ts';
+
+/** How far each index of an open range is behind what the range has committed. */
+export class IndexStandings {
+  readonly #stored: RangeReader;
+  readonly #artifacts: RangeArtifacts;
+  readonly #indexes: ReadonlyMap<string, FollowedIndex>;
+  readonly #head: () => number;
+
+  /** `head`: the last sequence that the range has committed. */
+  constructor(
+    stored: RangeReader,
+    artifacts: RangeArtifacts,
+    indexes: ReadonlyMap<string, FollowedIndex>,
+    head: () => number,
+  ) {
+    this.#stored = stored;
+    this.#artifacts = artifacts;
+    this.#indexes = indexes;
+    this.#head = head;
+  }
+
+  /** Sequences between this one and the end of the range. */
+  lag(sequence: number): number {
+    return Math.max(0, this.#head() - Math.max(sequence, this.#stored.info().firstSequence - 1));
+  }
+
+  /** Sequence up to which the index shows every row; the end of the range for one that is gone. */
+  shown(indexName: string): number {
+    const head = this.#head();
+    const followed = this.#indexes.get(indexName);
+    const published = followed?.applier.progress.published ?? head;
+    const made = followed && holdsTexts(followed.definition) ? this.#artifacts.coveredThrough('texts') : head;
+    const covered = this.#productionOf(followed)?.coveredThrough ?? made;
+    return Math.min(head, Math.max(Math.min(published, covered), this.#stored.info().firstSequence - 1));
+  }
+
+  /** As of now. */
+  facts(): IndexFacts[] {
+    return [...this.#indexes].map(([name, { applier }]) => {
+      return { name, lag: this.#head() - this.shown(name), state: stateOf(applier) };
+    });
+  }
+
+  /** What the next opening of the range has to replay. `states`: before the indexes were closed. */
+  factsAtRest(states: ReadonlyMap<string, IndexApplier['state']>): IndexFacts[] {
+    // What is left to be made has to be gone on with.
+    const artifactsThrough = this.#artifacts.coveredThrough('all');
+    return [...this.#indexes].map(([name, followed]): IndexFacts => {
+      const made = holdsTexts(followed.definition) ? artifactsThrough : this.#head();
+      const covered = this.#productionOf(followed)?.coveredThrough ?? made;
+      const lag = this.lag(Math.min(followed.applier.checkpointedSequence, covered));
+      return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
+    });
+  }
+
+  report(indexName: string): RangeIndexReport | undefined {
+    const followed = this.#indexes.get(indexName);
+    if (!followed) return undefined;
+    const { rangeId } = this.#stored;
+    const { firstSequence, documents } = this.#stored.info();
+    const { error, ...report } = followed.applier.report();
+    const production = this.#productionOf(followed);
+    const message = error === undefined ? undefined : error instanceof Error ? error.message : String(error);
+    const artifacts = holdsTexts(followed.definition) ? this.#artifacts.reports('texts') : [];
+    const head = this.#head();
+    return { rangeId, head, firstSequence, documents, ...report, error: message, production, artifacts };
+  }
+
+  /** How far the parts of an index are made, or those of the enrichment whose vectors it holds. */
+  #productionOf(followed: FollowedIndex | undefined) {
+    const artifact = followed && artifactOf(followed.definition);
+    return artifact === undefined ? followed?.producer?.report() : this.#artifacts.reportOf(artifact);
+  }
+}
+
+function stateOf(applier: IndexApplier): IndexFacts['state'] {
+  const { state } = applier;
+  if (state === 'failed') return 'failed';
+  if (state === 'live') return 'live';
+  if (applier.isRebuilding) return 'building';
+  return state === 'catching_up' ? 'behind' : 'opening';
+}
