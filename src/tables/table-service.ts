@@ -5,30 +5,24 @@ import { namesMatching } from '../engine/name-pattern.ts';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import type { Enrichment } from '../enrichment/enrichment.ts';
 import type { CheckedIndexConfig } from '../index-kinds/all-kinds.ts';
-import { primaryIndexConfig, readIndexConfig } from '../index-kinds/configuration/index-config.ts';
+import { primaryIndexConfig } from '../index-kinds/configuration/index-config.ts';
 import { inlineOf } from '../index-kinds/configuration/index-enrichments.ts';
 import { factsOfEmptyRange } from '../indexing/at-rest/range-facts.ts';
 import type { RangePool } from '../indexing/range-pool.ts';
 import type { JobRunner } from '../jobs/job-runner.ts';
-
 import { assert, must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { KeyedMutex } from '../lib/concurrency/keyed-mutex.ts';
 import { ReadWriteLock } from '../lib/concurrency/read-write-lock.ts';
-import {
-  type CreateTableRequest,
-  createTableRequest,
-  type IndexConfig,
-  type TableSchema,
-} from '../protocol/database/tables.ts';
-import { checkIndexName, checkTableName } from '../protocol/names.ts';
+import type { CreateTableRequest, TableSchema } from '../protocol/database/tables.ts';
+import { checkTableName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeLog } from '../replication/range-log.ts';
 import type { JobChange, TableRecord } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { NewTable } from '../storage/storage-calls.ts';
 import { newArtifact, readArtifactRecords } from './artifacts/artifact-record.ts';
-import { checkArtifacts, overArtifact, requireNamed } from './artifacts/artifact-rules.ts';
+import { overArtifact } from './artifacts/artifact-rules.ts';
 import { newIndex, readIndexRecords } from './indexes/index-record.ts';
 import { initialIntervals } from './initial-ranges.ts';
 import { checkColumnChange } from './relational/column-change.ts';
@@ -37,10 +31,10 @@ import { checkRelationalIndex, isRelational, relationalColumns } from './relatio
 import { nextSchema, openSchema } from './schema/document-schema.ts';
 import { SchemaChange, type SchemaCondition } from './schema/schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
+import { checkCreation, checkInline, namingIndex, readExtra } from './table-creation.ts';
 import type { TableLookup } from './table-lookup.ts';
 import type { TableSettings } from './table-view.ts';
 import { TtlRewrite } from './upkeep/ttl-rewrite.ts';
-import { refuseMisspelledMembers } from './writes/unknown-members.ts';
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
 export class TableService implements TableLookup {
@@ -380,52 +374,6 @@ export class TableService implements TableLookup {
       pool: this.#pool,
       isStaged: record.state === 'staged',
     });
-  }
-}
-
-/** Which of several indexes is refused stands in the message. */
-function readExtra(name: string, config: IndexConfig): CheckedIndexConfig {
-  try {
-    return readIndexConfig(checkIndexName(name), config);
-  } catch (error) {
-    throw namingIndex(name, error);
-  }
-}
-
-function namingIndex(name: string, error: unknown): unknown {
-  if (!(error instanceof ServiceError)) return error;
-  const message = `index ${JSON.stringify(name.slice(0, 64))}: ${error.message}`;
-  return new ServiceError(error.code, message, {
-    cause: error,
-    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
-  });
-}
-
-/** The enrichments that the indexes of a new table declare, against each other. */
-function checkInline(indexes: readonly CheckedIndexConfig[]): void {
-  const declared = indexes.flatMap(inlineOf);
-  const twice = declared.find(({ name }, at) => declared.findIndex((each) => each.name === name) !== at);
-  if (twice) throw new ServiceError('already_exists', `two indexes declare an enrichment "${twice.name}"`);
-  checkArtifacts(declared, []);
-  for (const { enrichments } of indexes) requireNamed(enrichments, declared);
-}
-
-function checkCreation(request: CreateTableRequest, shards: number): void {
-  refuseMisspelledMembers(request, Object.keys(createTableRequest.properties), 'The body');
-  if (shards > limits.shardsPerTableMax) {
-    throw new ServiceError('limit_exceeded', `\`num_shards\` may be at most ${limits.shardsPerTableMax}`);
-  }
-  if ([...(request.description ?? '')].length > limits.descriptionCharsMax) {
-    throw new ServiceError(
-      'limit_exceeded',
-      `\`description\` may have at most ${limits.descriptionCharsMax} characters`,
-    );
-  }
-  if ((request.replication_sources ?? []).length > 0) {
-    throw new ServiceError('not_implemented', '`replication_sources` are not built yet; leave them out');
-  }
-  if (Object.keys(request.indexes ?? {}).length >= limits.indexesPerTableMax) {
-    throw new ServiceError('limit_exceeded', `a table has at most ${limits.indexesPerTableMax} indexes`);
   }
 }
 

@@ -7,7 +7,8 @@ import {
   multiBatchRequest,
   multiBatchResponse,
 } from '../../protocol/database/writes.ts';
-import type { BatchWriter, WriteOutcome } from '../../tables/writes/batch-writer.ts';
+import type { BatchWriter } from '../../tables/writes/batch-writer.ts';
+import type { WriteOutcome } from '../../tables/writes/visible-write.ts';
 import { reply } from '../listener/reply.ts';
 import { idempotencyKeyHelp, idempotencyKeyOf } from '../routing/idempotency-key.ts';
 import { defineRoute, type Route } from '../routing/route.ts';

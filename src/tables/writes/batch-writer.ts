@@ -26,8 +26,7 @@ import {
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError, withDetails } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
-import type { AnsweredWrite } from '../../storage/range/request-answers.ts';
-import type { AppliedWrite, RangeWrite, ReadAssertion, WriteRequest } from '../../storage/write-request.ts';
+import type { RangeWrite, ReadAssertion, WriteRequest } from '../../storage/write-request.ts';
 import { graphsOfWrite, graphWritesOf } from '../graph/graph-writes.ts';
 import { appendToTrees } from '../graph/tree-proof.ts';
 import { constrainedTables, constraintsOf } from '../relational/constrained-tables.ts';
@@ -38,28 +37,17 @@ import type { TableLookup } from '../table-lookup.ts';
 import { foreseeTransforms } from './foreseen-transforms.ts';
 import { intervalOf, splitFrame } from './frame-split.ts';
 import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
-import { type IndexWait, readSyncLevel } from './sync-level.ts';
+import { readSyncLevel } from './sync-level.ts';
+import { batchCounts, rangesOf, type TableWrites, type WrittenRange } from './table-writes.ts';
 import { readTablesRequest, type TablesRequest } from './tables-request.ts';
 import { refuseMisspelledMembers } from './unknown-members.ts';
+import { settle } from './visible-write.ts';
 
 /** Tries of a write whose transforms were enriched for documents that others have changed meanwhile. */
 const enrichedTriesMax = 3;
 /** The same where they were only checked. */
 const checkedTriesMax = 16;
 const batchMembers = Object.keys(batchRequest.properties);
-
-interface TableWrites {
-  table: Table;
-  lease: TableLease;
-  writes: RangeWrite[];
-}
-
-/** What a write did. `error` says which part of a committed write cannot be seen yet. */
-export interface WriteOutcome<Counts> {
-  status: 'committed' | 'committed_repair_required';
-  counts: Counts;
-  error?: string;
-}
 
 /** What metrics want to know of writes. */
 interface WriteObserver {
@@ -124,7 +112,7 @@ export class BatchWriter {
     const parts = [{ table, lease, writes }];
     const enriched = wait === 'enrichments' ? caller : undefined;
     const applied = repeated ?? (await this.#commit(parts, [], request, at, enriched));
-    return this.#settle(parts, applied, wait, batchCounts(applied));
+    return settle(parts, applied, wait, batchCounts(applied), this.#clock);
   }
 
   /** Batches of several tables as one write. */
@@ -173,7 +161,7 @@ export class BatchWriter {
     const parts = [{ table, lease, writes }];
     const enriched = envelope.wait === 'enrichments' && !envelope.dryRun ? caller : undefined;
     const applied = repeatedWrites(request, [lease], at) ?? (await this.#commit(parts, [], request, at, enriched));
-    const outcome = await this.#settle(parts, applied, envelope.wait, undefined);
+    const outcome = await settle(parts, applied, envelope.wait, undefined, this.#clock);
     const tookMs = this.#clock.monotonicMs() - started;
     return renderMerge(applied, window, envelope.dryRun, tookMs, outcome.error);
   }
@@ -216,7 +204,7 @@ export class BatchWriter {
       const own = new Set(table.ranges.map(({ rangeId }) => rangeId));
       counts[table.name] = batchCounts(applied.filter((each) => own.has(each.rangeId)));
     }
-    return this.#settle(parts, applied, wait, counts);
+    return settle(parts, applied, wait, counts, this.#clock);
   }
 
   async #rangeWrites(table: Table, body: Uint8Array, scanned: ScannedWrite, section: number, at: Stamp) {
@@ -371,44 +359,6 @@ export class BatchWriter {
     throw new ServiceError('backpressure', message, { retryAfterMs: 250 });
   }
 
-  /** Waits for the indexes that `sync_level` names. The write is committed by now, so nothing here undoes it. */
-  async #settle<Counts>(
-    parts: TableWrites[],
-    applied: WrittenRange[],
-    wait: IndexWait,
-    counts: Counts,
-  ): Promise<WriteOutcome<Counts>> {
-    if (applied.some(({ isLater }) => isLater)) {
-      const error = 'the write is committed; a part of it can be read once the disk has room; do not send it again';
-      return { status: 'committed_repair_required', counts, error };
-    }
-    if (wait === 'none') return { status: 'committed', counts };
-    const late = new AbortController();
-    const cancel = this.#clock.after(limits.syncWaitMs, () => late.abort());
-    const ranges = rangesOf(parts);
-    const tableOf = new Map(parts.flatMap(({ table }) => table.ranges.map((range) => [range.rangeId, table] as const)));
-    try {
-      await Promise.all(
-        applied.map(async ({ rangeId, lastSequence }) => {
-          if (lastSequence === undefined) return;
-          const range = must(ranges.get(rangeId), 'a range that was written');
-          const table = must(tableOf.get(rangeId), 'the table of a range');
-          if (wait === 'full_text') await waitForServing(table, range, lastSequence, late.signal);
-          else await range.waitForIndexes('all', lastSequence, late.signal);
-        }),
-      );
-      const failed = wait === 'full_text' ? 0 : failuresOf(applied, ranges);
-      if (failed === 0) return { status: 'committed', counts };
-      const error = `the write is committed; ${failed} of its documents have no vector: the state of the index says why`;
-      return { status: 'committed_repair_required', counts, error };
-    } catch {
-      const error = 'the write is committed; an index that it waits for has not shown it within the time allowed';
-      return { status: 'committed_repair_required', counts, error };
-    } finally {
-      cancel();
-    }
-  }
-
   /** What was read may be checked by who may read it; versions of hidden documents would tell that they exist. */
   #assertion(item: ReadSetItem, caller: Caller): ReadAssertion {
     const table = this.#tables.get(item.table, caller, 'read');
@@ -426,9 +376,6 @@ export class BatchWriter {
     return { timeMs, timestamp: new Date(timeMs).toISOString() };
   }
 }
-
-/** What a request did to one range. */
-type WrittenRange = AnsweredWrite & Pick<AppliedWrite, 'isLater'> & { firstSequence?: number | undefined };
 
 /** A request and, if it has one, its key. */
 type NamedRequest = Pick<WriteRequest, 'requestId' | 'key'>;
@@ -469,46 +416,6 @@ function rowsLeft(rows: DocumentFrame, bodies: ReadonlyMap<number, Uint8Array | 
 function noOperations(): ServiceError {
   const message = 'the request holds no operations; give `inserts`, `deletes` or `transforms`';
   return new ServiceError('invalid_request', message);
-}
-
-function rangesOf(parts: TableWrites[]): Map<number, IndexedRange> {
-  return new Map(parts.flatMap(({ lease }) => lease.ranges.map((range) => [range.rangeId, range] as const)));
-}
-
-/** Documents of a write that a managed index could not be given the vector of. */
-function failuresOf(applied: readonly WrittenRange[], ranges: ReadonlyMap<number, IndexedRange>): number {
-  return applied.reduce((failed, { rangeId, firstSequence, lastSequence }) => {
-    if (firstSequence === undefined || lastSequence === undefined) return failed;
-    return failed + (ranges.get(rangeId)?.failuresWithin(firstSequence, lastSequence) ?? 0);
-  }, 0);
-}
-
-function batchCounts(applied: Pick<AppliedWrite, 'counts'>[]): BatchCounts {
-  const total: BatchCounts = { inserted: 0, deleted: 0, transformed: 0 };
-  let failed = 0;
-  for (const { counts } of applied) {
-    failed += counts.failed;
-    total.inserted += counts.inserted + counts.updated;
-    total.deleted += counts.deleted;
-    total.transformed += counts.transformed;
-  }
-  return failed === 0 ? total : { ...total, failed };
-}
-
-/** Another index may take over while the serving one is waited for: then the new one has to show the rows. */
-async function waitForServing(
-  table: Table,
-  range: IndexedRange,
-  sequence: number,
-  deadline: AbortSignal,
-): Promise<void> {
-  for (let waited: string | undefined; waited !== table.servingIndex.name; ) {
-    const { name } = table.servingIndex;
-    waited = name;
-    await range.waitForIndexes([name], sequence, deadline).catch((error: unknown) => {
-      if (table.servingIndex.name === name) throw error;
-    });
-  }
 }
 
 /** Whether one of these documents was not as it had been read. */
