@@ -137,7 +137,11 @@ describe.each(['crm', 'file'])('a foreign table of the connection %s', (connecti
     const names = async (join: object) => {
       const answer = await ask(join, { connection }, { profile: true });
       const [{ profile }] = answer.body.responses as [{ profile: { join: Source } }];
-      return [profile.join.strategy_used, profile.join.access, rows(answer).map(([key, source]) => [key, source['p.name']])];
+      return [
+        profile.join.strategy_used,
+        profile.join.access,
+        rows(answer).map(([key, source]) => [key, source['p.name']]),
+      ];
     };
     const expected = [
       ['v1', 'Ada'],
