@@ -153,13 +153,17 @@ partner: {client_secret: "${canary}-partner"}
       const enrichment = { kind: 'asset', field: 'body', producer_json };
       await ask(`/db/v1/tables/t/artifacts/${name}/enrichment`, 'PUT', enrichment);
     }
-    await ask('/db/v1/backup', 'POST', { backup_id: 'b', location: `file://${archive}` });
+    for (const format of ['portable', 'native']) {
+      await ask('/db/v1/backup', 'POST', { backup_id: format, location: `file://${archive}`, format });
+    }
     const archived = readdirSync(archive, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
     for (const { parentPath, name } of archived) {
       const bytes = readFileSync(join(parentPath, name));
-      told.push(name.endsWith('.zst') ? Bun.zstdDecompressSync(bytes).toString() : bytes.toString());
+      const isPacked = name.endsWith('.zst') && bytes.byteLength > 0;
+      told.push(isPacked ? Bun.zstdDecompressSync(bytes).toString() : bytes.toString());
     }
-    expect(archived.some(({ name }) => name.endsWith('-cluster-metadata.json'))).toBe(true);
+    expect(archived.filter(({ name }) => name.endsWith('-cluster-metadata.json'))).toHaveLength(2);
+    expect(archived.some(({ name }) => name.includes('-image-'))).toBe(true);
     expect(told.filter((text) => /producer_json.*eu-west-1/.test(text)).length).toBeGreaterThan(0);
     await ask('/db/v1/connections?include=status,models');
     for (const path of ['secrets', 'status', 'cluster', 'tables', 'tables/t', 'tables/t/indexes', 'connections/none']) {
