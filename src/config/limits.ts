@@ -91,8 +91,8 @@ export const limits = {
   sqlRowsMax: 10_000,
   sqlAnswerBytesMax: 16 * MiB,
   sqlMemoryBytesMax: 256 * MiB,
-  /** SQLite reads no more files at a time. */
-  sqlRangesMax: 10,
+  /** Ranges whose files a statement reads where they are; SQLite has no more open at a time. Of others it gets a copy. */
+  sqlAttachedRangesMax: 10,
   sqlProcessesMax: 2,
   /** Fewer where the process may have fewer descriptors. */
   openRangesMax: 1_024,

@@ -132,4 +132,50 @@ describe('SQL over relational tables', () => {
     }
     await server.send('POST', '/db/v1/tables/books/batch', { deletes: [0, 1, 2, 3, 4].map((at) => `w${at}`) });
   });
+
+  test('reads more ranges than can be open at a time, with their indexes', async () => {
+    await server.send('POST', '/db/v1/tables/wide', {
+      ...table({ n: { type: 'integer', unique: true }, b: { type: 'boolean' } }),
+      num_shards: 20,
+    });
+    const keys = Array.from({ length: 600 }, (_, at) => `${'0123456789abcdefghijklmnopqrstuvwxyz'[at % 36]}${at}`);
+    const inserts = Object.fromEntries(keys.map((key, n) => [key, { n, b: n % 2 === 0 }]));
+    expect((await server.send('POST', '/db/v1/tables/wide/batch', { inserts })).status).toBe(201);
+    await server.send('POST', '/db/v1/tables/wide/batch', { deletes: keys.slice(0, 10) });
+    expect(await rows('SELECT count(*) AS c, min(n) AS l, max(n) AS g, sum(b) AS s FROM wide')).toEqual([
+      [590, 10, 599, 295],
+    ]);
+    expect(
+      await rows('SELECT w.n AS n, a.name AS name FROM wide w JOIN authors a ON a._id = ? WHERE w.n = 77', ['m']),
+    ).toEqual([[77, 'Max']]);
+    expect(JSON.stringify(await rows('EXPLAIN QUERY PLAN SELECT b FROM wide WHERE n = 5'))).toContain('column_wide_n');
+    expect((await sql('SELECT * FROM documents, wide')).body).toMatchObject({ code: 'invalid_query' });
+    expect((await sql('DELETE FROM wide')).body).toMatchObject({ code: 'invalid_query' });
+  });
+
+  test.each([3, 20])('reads all of %d ranges as of one instant, while rows move between them', async (num_shards) => {
+    const name = `purses${num_shards}`;
+    await server.send('POST', `/db/v1/tables/${name}`, { ...table({ coins: { type: 'integer' } }), num_shards });
+    const keys = Array.from('0369bcehkmoqsuwz~');
+    const purses = Object.fromEntries(keys.map((key) => [key, { coins: 10 }]));
+    expect((await server.send('POST', `/db/v1/tables/${name}/batch`, { inserts: purses })).status).toBe(201);
+    let isOver = false;
+    const move = async () => {
+      for (let at = 0; !isOver; at += 1) {
+        const [from, to] = [keys[at % keys.length], keys[(at * 7 + 3) % keys.length]];
+        if (from === to) continue;
+        const step = (key: string | undefined, value: number) => ({
+          key,
+          operations: [{ op: '$inc', path: 'coins', value }],
+        });
+        await server.send('POST', `/db/v1/tables/${name}/batch`, { transforms: [step(from, -1), step(to, 1)] });
+      }
+    };
+    const moving = move();
+    for (let turn = 0; turn < 25; turn += 1) {
+      expect(await rows(`SELECT sum(coins) AS all_coins, count(*) AS c FROM ${name}`)).toEqual([[170, 17]]);
+    }
+    isOver = true;
+    await moving;
+  });
 });

@@ -12,8 +12,8 @@ export function sqlRoutes(sql: SqlService): Route[] {
       access: 'tables',
       summary: 'Read relational tables by SQL',
       description:
-        'Every relational table that the statement names is a table of SQL, with the column `_id` beside its own; the caller ' +
-        'must be allowed to read all of its rows.',
+        'Every relational table that the statement names is a table of SQL, with the column `_id` beside its own and the rows ' +
+        'that the caller may read, all as of one instant.',
       tag: 'query',
       body: { kind: 'json', schema: sqlRequest, bytesMax: limits.smallBodyBytesMax },
       responses: { 200: { description: 'The rows', schema: sqlResponse } },

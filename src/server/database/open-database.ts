@@ -172,8 +172,7 @@ function buildWrites(
 }
 
 function buildSql({ storage, clock, limits }: DatabaseCore, tables: TableService, processes: SqlProcesses): SqlService {
-  const fileOf = (rangeId: number) => storage.rangeFile(rangeId);
-  return new SqlService({ tables, processes, clock, fileOf, timeoutMs: limits.queryDeadlineMs });
+  return new SqlService({ tables, processes, clock, storage, timeoutMs: limits.queryDeadlineMs });
 }
 
 function buildTransactions(

@@ -1,5 +1,5 @@
 import { constants, Database } from 'bun:sqlite';
-import type { SqlAnswer, SqlOrder } from './sql-order.ts';
+import type { SqlAnswer, SqlOrder, SqlTable } from './sql-order.ts';
 
 /**
  * Entry of the process that runs statements of SQL, one at a time. The server ends it when a statement takes too long; when
@@ -8,33 +8,80 @@ import type { SqlAnswer, SqlOrder } from './sql-order.ts';
 process.on('message', (order) => process.send?.(answerOrder(order as SqlOrder)));
 
 const busyTimeoutMs = 5_000;
+let opened: Database | undefined;
 
 function answerOrder(order: SqlOrder): SqlAnswer {
-  const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants;
-  const database = new Database(':memory:', SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI);
+  let answer: SqlAnswer;
   try {
-    database.run('PRAGMA temp_store = MEMORY');
-    database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-    showTables(database, order.tables);
-    database.run('PRAGMA query_only = ON');
-    return runStatement(database, order);
+    answer = obey(order);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const isLimit = /out of memory|too big|too many/i.test(reason);
-    return { refused: isLimit ? 'limit_exceeded' : 'invalid_query', reason };
-  } finally {
-    database.close();
+    const isLimit = /out of memory|too big|too many/.test(reason);
+    answer = { refused: isLimit ? 'limit_exceeded' : 'invalid_query', reason };
   }
+  if (order.kind === 'run' || 'refused' in answer) close();
+  return answer;
 }
 
-/** Makes the tables, and hides all else that is in their files: a statement sees nothing but them. */
-function showTables(database: Database, tables: SqlOrder['tables']): void {
-  let files = 0;
+function obey(order: SqlOrder): SqlAnswer {
+  if (order.kind === 'open') return open(order);
+  if (!opened) throw new Error('no tables are open');
+  if (order.kind === 'rows') return takeRows(opened, order);
+  opened.run('PRAGMA query_only = ON');
+  return runStatement(opened, order);
+}
+
+function close(): void {
+  opened?.close();
+  opened = undefined;
+}
+
+/** Opens the tables at one instant for each file, which lasts until the statement has run. */
+function open({ attached, copied, memoryBytesMax }: Extract<SqlOrder, { kind: 'open' }>): SqlAnswer {
+  close();
+  const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants;
+  const database = new Database(':memory:', SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI);
+  opened = database;
+  database.run(`PRAGMA hard_heap_limit = ${memoryBytesMax}`);
+  database.run('PRAGMA temp_store = MEMORY');
+  database.run('PRAGMA temp.journal_mode = OFF');
+  database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+  const schemas = showTables(database, attached, copied);
+  for (const table of copied) {
+    const columns = ['_id TEXT PRIMARY KEY', ...table.columns.map(quoted)];
+    database.run(`CREATE TEMP TABLE ${quoted(table.name)} (${columns.join(', ')}) WITHOUT ROWID`);
+    for (const name of table.indexed) {
+      const index = quoted(`column_${table.name}_${name}`);
+      database.run(`CREATE INDEX temp.${index} ON ${quoted(table.name)} (${quoted(name)})`);
+    }
+  }
+  database.run('BEGIN');
+  // The instant of a reader is that of its first read.
+  const heads = schemas.map((schema) => {
+    const first = `(SELECT first_sequence - 1 FROM ${schema}.range_identity)`;
+    const query = database.query(`SELECT coalesce(max(sequence), ${first}) AS head FROM ${schema}.changes`);
+    return (query.get() as { head: number }).head;
+  });
+  return { heads };
+}
+
+function takeRows(database: Database, { table, rows }: Extract<SqlOrder, { kind: 'rows' }>): SqlAnswer {
+  const values = ['?1', ...table.columns.map((name) => `json_extract(?2, '$.${name}')`)];
+  const insert = database.query(`INSERT INTO temp.${quoted(table.name)} VALUES (${values.join(', ')})`);
+  for (const [key, body] of rows) insert.run(key, body);
+  return { taken: true };
+}
+
+type AttachedTable = Extract<SqlOrder, { kind: 'open' }>['attached'][number];
+
+/** Makes views of the tables, and hides all else that is in their files: a statement sees nothing but them. */
+function showTables(database: Database, tables: readonly AttachedTable[], others: readonly SqlTable[]): string[] {
+  const schemas: string[] = [];
   const hidden = new Set<string>();
   for (const table of tables) {
     const selects = table.files.map((file) => {
-      files += 1;
-      const schema = `sundew_range_${files}`;
+      const schema = `sundew_range_${schemas.length + 1}`;
+      schemas.push(schema);
       database.query('ATTACH ? AS ?').run(`file:${encodeURI(file)}?mode=ro`, schema);
       const inner = database.query(`SELECT name FROM ${schema}.sqlite_schema WHERE type = 'table'`).all();
       for (const { name } of inner as { name: string }[]) hidden.add(name);
@@ -42,15 +89,17 @@ function showTables(database: Database, tables: SqlOrder['tables']): void {
     });
     database.run(`CREATE TEMP VIEW ${quoted(table.name)} AS ${selects.join(' UNION ALL ')}`);
   }
-  const shown = new Set(tables.map(({ name }) => name.toLowerCase()));
+  const shown = new Set([...tables, ...others].map(({ name }) => name.toLowerCase()));
   for (const name of hidden) {
     if (shown.has(name.toLowerCase())) continue;
     // Found before the tables of attached files; to read it fails.
     database.run(`CREATE TEMP VIEW ${quoted(name)} AS SELECT * FROM "nothing of this name"`);
   }
+  return schemas;
 }
 
-function runStatement(database: Database, { sql, parameters, rowsMax, bytesMax }: SqlOrder): SqlAnswer {
+function runStatement(database: Database, order: Extract<SqlOrder, { kind: 'run' }>): SqlAnswer {
+  const { sql, parameters, rowsMax, bytesMax } = order;
   const statement = database.prepare(sql).safeIntegers(true);
   if (statement.paramsCount !== parameters.length) {
     const reason = `the statement has ${statement.paramsCount} parameters, and ${parameters.length} are given`;

@@ -1,15 +1,39 @@
-/** What the process that runs SQL is told. Plain data. */
-export interface SqlOrder {
-  sql: string;
-  parameters: readonly (string | number | boolean | null)[];
-  /** Relational tables, each with the file of each of its ranges. */
-  tables: readonly { name: string; columns: readonly string[]; files: readonly string[] }[];
-  rowsMax: number;
-  /** Of the rows as JSON. */
-  bytesMax: number;
+/** A relational table as a statement sees it: its key and these columns. */
+export interface SqlTable {
+  name: string;
+  columns: readonly string[];
 }
 
-/** What it answers. */
+/** What the process that runs SQL is told, one thing after another. Plain data. */
+export type SqlOrder =
+  | {
+      kind: 'open';
+      /** Tables that are read where they lie, in the file of each of their ranges. */
+      attached: readonly (SqlTable & { files: readonly string[] })[];
+      /** Tables whose rows are sent; of the columns in `indexed` the values are looked up. */
+      copied: readonly (SqlTable & { indexed: readonly string[] })[];
+      /** That SQLite may take. */
+      memoryBytesMax: number;
+    }
+  | { kind: 'rows'; table: SqlTable; rows: readonly (readonly [key: string, body: string])[] }
+  | {
+      kind: 'run';
+      sql: string;
+      parameters: readonly (string | number | boolean | null)[];
+      rowsMax: number;
+      /** Of the rows as JSON. */
+      bytesMax: number;
+    };
+
+/** What it answers. Where it refuses, and after a run, nothing is open any more. */
 export type SqlAnswer =
-  | { readonly columns: readonly string[]; readonly rows: string }
+  /** The last sequence of each attached file, as this and all statements behind it see it. */
+  | { readonly heads: readonly number[] }
+  | { readonly taken: true }
+  | SqlRows
   | { readonly refused: 'invalid_query' | 'limit_exceeded'; readonly reason: string };
+
+interface SqlRows {
+  readonly columns: readonly string[];
+  readonly rows: string;
+}

@@ -3,6 +3,18 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { entryFile } from '../../runtime/entry-file.ts';
 import type { SqlAnswer, SqlOrder } from './sql-order.ts';
 
+/** Tells the process one thing and hears its answer. Fails with `invalid_query` and `limit_exceeded`. */
+export type AskSql = <Order extends SqlOrder>(order: Order) => Promise<AnswerTo<Order>>;
+
+type AnswerTo<Order extends SqlOrder> = Extract<
+  SqlAnswer,
+  Order extends { kind: 'open' }
+    ? { heads: unknown }
+    : Order extends { kind: 'rows' }
+      ? { taken: unknown }
+      : { rows: unknown }
+>;
+
 /** SQLite of this runtime counts no memory, so the system bounds that of the process; macOS does not. */
 const bounded = ['/bin/sh', '-c', 'ulimit -d "$0" && exec "$@"'];
 /** What the process takes before any statement. */
@@ -41,15 +53,27 @@ export class SqlProcesses {
     this.#limits = limits;
   }
 
-  /** Fails with the reason of the signal, with `invalid_query` and `limit_exceeded`. */
-  async run(order: SqlOrder, signal: AbortSignal): Promise<Exclude<SqlAnswer, { refused: string }>> {
+  /** Runs a statement in a process that nobody else has meanwhile. Fails with the reason of the signal, and as `task`. */
+  async use<Result>(signal: AbortSignal, task: (ask: AskSql) => Promise<Result>): Promise<Result> {
     await this.#slot(signal);
     try {
       signal.throwIfAborted();
-      const answer = await this.#ask(this.#idle.pop() ?? this.#start(), order, signal);
-      if (answer === undefined) throw new ServiceError('internal', 'the process that runs SQL has ended');
-      if ('refused' in answer) throw new ServiceError(answer.refused, `sql: ${answer.reason}`);
-      return answer;
+      const running = this.#idle.pop() ?? this.#start();
+      running.cancelIdle();
+      let holdsNothing = false;
+      const ask = async (order: SqlOrder) => {
+        const answer = await this.#ask(running, order, signal);
+        holdsNothing = order.kind === 'run' || 'refused' in answer;
+        if ('refused' in answer) throw new ServiceError(answer.refused, `sql: ${answer.reason}`);
+        return answer;
+      };
+      try {
+        return await task(ask as AskSql);
+      } finally {
+        // What a process has open keeps write-ahead logs from being emptied.
+        if (holdsNothing && !this.#isClosed) this.#rest(running);
+        else running.child.kill('SIGKILL');
+      }
     } finally {
       this.#running -= 1;
       this.#waiting.shift()?.();
@@ -73,8 +97,8 @@ export class SqlProcesses {
     this.#running += 1;
   }
 
-  async #ask(running: SqlProcess, order: SqlOrder, signal: AbortSignal): Promise<SqlAnswer | undefined> {
-    running.cancelIdle();
+  async #ask(running: SqlProcess, order: SqlOrder, signal: AbortSignal): Promise<SqlAnswer> {
+    signal.throwIfAborted();
     const { promise, resolve } = Promise.withResolvers<SqlAnswer | undefined>();
     running.answered = resolve;
     const stop = () => running.child.kill('SIGKILL');
@@ -83,7 +107,7 @@ export class SqlProcesses {
       running.child.send(order);
       const answer = await promise;
       signal.throwIfAborted();
-      if (answer !== undefined && !this.#isClosed) this.#rest(running);
+      if (answer === undefined) throw new ServiceError('internal', 'the process that runs SQL has ended');
       return answer;
     } finally {
       signal.removeEventListener('abort', stop);

@@ -1,11 +1,12 @@
-import { type Caller, requireWholeTable, seesTable } from '../../access/principal.ts';
+import { type Caller, seesTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { SqlProcesses } from '../../storage/sql/sql-processes.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
-import { isRelational, relationalColumns } from './relational-schema.ts';
+import { isRelational } from './relational-schema.ts';
+import { SqlInstant, type SqlStorage } from './sql-instant.ts';
 
 interface SqlRequest {
   sql: string;
@@ -17,8 +18,7 @@ interface SqlServiceDeps {
   tables: TableLookup;
   processes: SqlProcesses;
   clock: Clock;
-  /** The file with the rows of a range that is open. */
-  fileOf(rangeId: number): string;
+  storage: SqlStorage;
   timeoutMs: number;
 }
 
@@ -46,20 +46,15 @@ export class SqlService {
     const cancel = this.#deps.clock.after(Math.min(timeoutMs, this.#deps.timeoutMs), () => late.abort(error));
     using leases = new DisposableStack();
     try {
+      const signal = AbortSignal.any([caller.signal, late.signal]);
       const tables = this.#tablesOf(sql, caller);
       for (const table of tables) leases.use(await table.lease());
-      const order = {
-        sql,
-        parameters,
-        tables: tables.map((table) => ({
-          name: table.name,
-          columns: relationalColumns(table.settings.schema).map(({ name }) => name),
-          files: table.ranges.map(({ rangeId }) => this.#deps.fileOf(rangeId)),
-        })),
-        rowsMax: limits.sqlRowsMax,
-        bytesMax: limits.sqlAnswerBytesMax,
-      };
-      return await this.#deps.processes.run(order, AbortSignal.any([caller.signal, late.signal]));
+      const { sqlRowsMax: rowsMax, sqlAnswerBytesMax: bytesMax } = limits;
+      return await this.#deps.processes.use(signal, async (ask) => {
+        const { storage, clock } = this.#deps;
+        await new SqlInstant({ ask, storage, nowMs: clock.nowMs(), caller, signal }).open(tables);
+        return ask({ kind: 'run', sql, parameters, rowsMax, bytesMax });
+      });
     } finally {
       cancel();
     }
@@ -70,12 +65,7 @@ export class SqlService {
     const text = sql.toLowerCase();
     const isNamed = ({ name, settings }: Table) => isRelational(settings.schema) && text.includes(name.toLowerCase());
     const named = this.#deps.tables.all().filter((table) => isNamed(table) && seesTable(caller, table.name));
-    const tables = named.map(({ name }) => this.#deps.tables.get(name, caller, 'read'));
-    for (const { name } of tables) requireWholeTable(caller, name, 'sql');
-    const ranges = tables.reduce((sum, table) => sum + table.ranges.length, 0);
-    if (ranges <= limits.sqlRangesMax) return tables;
-    const message = `sql: a statement reads at most ${limits.sqlRangesMax} ranges, and the tables that it names have ${ranges}`;
-    throw new ServiceError('limit_exceeded', message);
+    return named.map(({ name }) => this.#deps.tables.get(name, caller, 'read'));
   }
 }
 

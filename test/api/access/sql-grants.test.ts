@@ -8,21 +8,29 @@ const rows = {
   },
 };
 
-test('a statement reads only tables that its caller may read whole, and does not tell of others', async () => {
+test('a statement reads only tables and rows that its caller may read, and does not tell of others', async () => {
   await using guarded = await startGuardedServer();
   for (const name of ['open', 'closed', 'partly']) {
     await guarded.asAdmin('POST', `/db/v1/tables/${name}`, rows);
-    await guarded.asAdmin('POST', `/db/v1/tables/${name}/batch`, { inserts: { a: { n: 1 } } });
+    await guarded.asAdmin('POST', `/db/v1/tables/${name}/batch`, { inserts: { a: { n: 1 }, b: { n: 6 }, c: {} } });
   }
   const user = await guarded.user('reader', [table('open', 'read'), table('partly', 'read')]);
   const filter = { range: { n: { gt: 5 } } };
   const set = await guarded.asAdmin('PUT', '/auth/v1/subjects/reader/row-filters/partly', filter);
   expect(set.status).toBeLessThan(300);
   const ask = (sql: string) => guarded.as(user, 'POST', '/db/v1/sql', { sql });
-  expect((await ask('SELECT n FROM open')).body).toEqual({ columns: ['n'], rows: [[1]] });
+  expect((await ask('SELECT n FROM open')).body).toEqual({ columns: ['n'], rows: [[1], [6], [null]] });
   const hidden = await ask('SELECT n FROM closed');
   expect(hidden.body).toMatchObject({ code: 'invalid_query', error: 'sql: no such table: closed' });
   expect((await ask('SELECT n FROM nowhere')).body).toMatchObject({ error: 'sql: no such table: nowhere' });
-  expect((await ask('SELECT n FROM partly')).body).toMatchObject({ code: 'forbidden' });
+  expect((await ask('SELECT _id, n FROM partly')).body).toMatchObject({ rows: [['b', 6]] });
+  const both = await ask('SELECT count(*) AS n FROM open o LEFT JOIN partly p ON p._id = o._id WHERE p._id IS NULL');
+  expect(both.body).toMatchObject({ rows: [[2]] });
+  const filtered = await ask("SELECT n FROM partly WHERE _id = 'a' OR n < 5");
+  expect(filtered.body).toMatchObject({ rows: [] });
+  await guarded.asAdmin('POST', '/db/v1/tables/partly/batch', { inserts: { a: { n: 7 } }, deletes: ['b'] });
+  expect((await ask('SELECT _id, n FROM partly')).body).toMatchObject({ rows: [['a', 7]] });
+  const whole = await guarded.asAdmin('POST', '/db/v1/sql', { sql: 'SELECT count(*) AS n FROM partly' });
+  expect(whole.body).toMatchObject({ rows: [[2]] });
   expect((await guarded.as(undefined, 'POST', '/db/v1/sql', { sql: 'SELECT 1' })).status).toBe(401);
 });

@@ -1,0 +1,158 @@
+import { type Caller, rowFiltersOf } from '../../access/principal.ts';
+import { limits } from '../../config/limits.ts';
+import { type DocumentFrame, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+import { matchStored } from '../../query/execution/open-target.ts';
+import type { NativePlan } from '../../query/plan/native-plan.ts';
+import { planFilter } from '../../query/plan/query-plan.ts';
+import { readRowFilters } from '../../query/plan/row-filter.ts';
+import { synonymsOf } from '../../query/request/synonyms.ts';
+import type { Storage } from '../../storage/open-storage.ts';
+import type { SqlTable } from '../../storage/sql/sql-order.ts';
+import type { AskSql } from '../../storage/sql/sql-processes.ts';
+import type { CutReport } from '../../storage/storage-calls.ts';
+import type { Table } from '../table.ts';
+import { relationalColumns } from './relational-schema.ts';
+
+/** Files of ranges, and cuts through them. */
+export type SqlStorage = Pick<Storage, 'rangeFile' | 'cut' | 'cutPage' | 'endCut'>;
+
+interface InstantDeps {
+  readonly ask: AskSql;
+  readonly storage: SqlStorage;
+  readonly nowMs: number;
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+}
+
+/** How often files are opened between two writes before their rows are copied from a cut instead. */
+const attemptsMax = 16;
+
+/**
+ * Opens tables for a statement, all of their ranges as of one instant. Their files are read where they are if they can be; a
+ * process has few files open at a time, and a row filter cannot be said in SQL, so the rows of other tables are copied.
+ */
+export class SqlInstant {
+  readonly #deps: InstantDeps;
+
+  constructor(deps: InstantDeps) {
+    this.#deps = deps;
+  }
+
+  /** Fails with `limit_exceeded` where the rows that have to be copied do not fit into the memory of a statement. */
+  async open(tables: readonly Table[]): Promise<void> {
+    const attached = this.#attachable(tables);
+    const files = attached.reduce((sum, { ranges }) => sum + ranges.length, 0);
+    // One file is at one instant by itself.
+    if (attached.length === tables.length && files <= 1) {
+      await this.#open(attached, []);
+      return;
+    }
+    for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+      if (await this.#openAt(attached, tables)) return;
+    }
+    await this.#openAt([], tables);
+  }
+
+  /** Whether what was opened is of the instant of a cut; then the other rows have been copied from that. */
+  async #openAt(attached: readonly Table[], tables: readonly Table[]): Promise<boolean> {
+    const { storage } = this.#deps;
+    const copied = tables.filter((table) => !attached.includes(table));
+    const heads = await this.#open(attached, copied);
+    const opened = attached.flatMap(({ ranges }) => ranges);
+    const cut = await storage.cut([...opened, ...copied.flatMap(({ ranges }) => ranges)].map((range) => range.rangeId));
+    try {
+      if (heads.some((head, at) => cut.ranges[at]?.head !== head)) return false;
+      for (const table of copied) await this.#copy(table, cut);
+      return true;
+    } finally {
+      await storage.endCut(cut.cutId);
+    }
+  }
+
+  async #open(attached: readonly Table[], copied: readonly Table[]): Promise<readonly number[]> {
+    const { ask, storage } = this.#deps;
+    const { heads } = await ask({
+      kind: 'open',
+      attached: attached.map((table) => ({
+        ...sqlTable(table),
+        files: table.ranges.map(({ rangeId }) => storage.rangeFile(rangeId)),
+      })),
+      copied: copied.map((table) => ({ ...sqlTable(table), indexed: indexedColumns(table) })),
+      memoryBytesMax: limits.sqlMemoryBytesMax,
+    });
+    return heads;
+  }
+
+  /** Tables that the caller may read whole, in their order, as many as can be open at a time. */
+  #attachable(tables: readonly Table[]): Table[] {
+    let files = 0;
+    return tables.filter(({ name, ranges }) => {
+      const fits = files + ranges.length <= limits.sqlAttachedRangesMax;
+      if (!fits || rowFiltersOf(this.#deps.caller, name).length > 0) return false;
+      files += ranges.length;
+      return true;
+    });
+  }
+
+  async #copy(table: Table, { cutId }: CutReport): Promise<void> {
+    const { ask, storage, signal } = this.#deps;
+    const permitted = this.#permitted(table);
+    for (const { rangeId } of table.ranges) {
+      for (let afterSequence = 0; ; ) {
+        signal.throwIfAborted();
+        const page = await storage.cutPage({ cutId, rangeId, afterSequence, parts: [] });
+        if (!page) break;
+        const [damaged] = page.damaged;
+        if (damaged) throw damagedRow(table, damaged.key);
+        const rows = rowsOf(readFrame(page.frame));
+        const matches = permitted && (await matchStored(table, permitted, rows, () => undefined));
+        const shown = matches ? rows.filter((_, at) => matches[at]) : rows;
+        await ask({ kind: 'rows', table: sqlTable(table), rows: shown.map(({ key, text }) => [key, text()]) });
+        afterSequence = page.lastSequence;
+      }
+    }
+  }
+
+  /** What a row must match to be seen by the caller. */
+  #permitted(table: Table): NativePlan | undefined {
+    const { caller, nowMs } = this.#deps;
+    const { ttlDurationMs, hasTextIndex, name, settings } = table;
+    const rowFilters = readRowFilters(caller, name);
+    return planFilter(undefined, {
+      ttlDurationMs,
+      nowMs,
+      synonyms: synonymsOf(settings.schema),
+      hasTextIndex,
+      rowFilters,
+    });
+  }
+}
+
+function sqlTable({ name, settings }: Table): SqlTable {
+  return { name, columns: relationalColumns(settings.schema).map((column) => column.name) };
+}
+
+function indexedColumns({ settings }: Table): string[] {
+  const columns = relationalColumns(settings.schema);
+  return columns.flatMap(({ name, isUnique, references }) => (isUnique || references ? [name] : []));
+}
+
+function rowsOf(frame: DocumentFrame) {
+  const puts = Array.from({ length: frame.rowCount }, (_, row) => row).filter((row) => frame.kind(row) === rowKind.put);
+  return puts.map((row) => {
+    const body = frame.body(row);
+    return {
+      key: frame.key(row),
+      ordinal: frame.ordinal(row),
+      ttlBaseMs: undefined,
+      writtenMs: frame.writtenMs(row) || undefined,
+      body,
+      text: () => Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'),
+    };
+  });
+}
+
+function damagedRow({ name }: Table, key: string): ServiceError {
+  return new ServiceError('data_corrupted', `sql: the row ${JSON.stringify(key.slice(0, 64))} of "${name}" is damaged`);
+}
