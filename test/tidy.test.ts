@@ -272,6 +272,51 @@ describe('words', () => {
   });
 });
 
+/** A file by its name or the end of its path, or a folder from the root. Hidden folders are made by programs. */
+const namedPath =
+  /(?<![\w/.*{}:<>-])((?:[\w@.-]+\/)*[\w.-]+\.(?:ts|rs)|(?:src|native|test|bench|scripts|docs)\/(?!\.)[\w/.-]*\w)(?![\w<*{/-])/g;
+
+/** Names that stand for one: of a program of the reader, of a record or a result to be written. */
+const examplePaths = /^(?:chat\.ts|docs\/decisions\/NNNN-title\.md|bench\/results\/TIER-DATE\.jsonl)$/;
+
+function missingPaths(documents: readonly Source[], existing: readonly string[]): string[] {
+  const known = new Set<string>();
+  for (const path of existing) {
+    const words = path.split('/');
+    for (let at = 0; at < words.length; at += 1) {
+      known.add(words.slice(at).join('/'));
+      known.add(words.slice(0, at).join('/'));
+    }
+  }
+  return documents.flatMap(({ path, text }) =>
+    [...text.matchAll(namedPath)]
+      .map(([, named = '']) => named)
+      .filter((named) => !known.has(named) && !examplePaths.test(named))
+      .map((named) => `${path}: ${named}`),
+  );
+}
+
+describe('documents', () => {
+  test('name files that exist', () => {
+    // Decision 4 is replaced: it tells of files as they were.
+    const documents = sourcesOf('{docs/**/*,ARCHITECTURE,CONTRIBUTING,README,STYLE,bench/*}.md').filter(
+      ({ path }) => !path.startsWith('docs/decisions/0004'),
+    );
+    const existing = [
+      ...new Bun.Glob(
+        '{src,test,bench,scripts,docs,native/{base,binding,engine,fuzz,grammar,graph,vector}}/**/*',
+      ).scanSync({ cwd: root }),
+    ].filter((path) => !/(?:^|\/)(?:node_modules|target)\//.test(path));
+    expect(missingPaths(documents, existing)).toEqual([]);
+  });
+
+  test('a path that is gone is found', () => {
+    const found = (text: string) => missingPaths([{ path: 'a.md', text }], ['src/query/plan/x.ts']);
+    expect(found('`plan/x.ts`, `x.ts`, `src/query/plan`')).toEqual([]);
+    expect(found('`query/x.ts`, `src/plan`')).toEqual(['a.md: query/x.ts', 'a.md: src/plan']);
+  });
+});
+
 /** The lines of each function of a Rust file, from `fn` to the brace in the same column. */
 function longFunctions(sources: readonly Source[], linesMax: number): string[] {
   return sources.flatMap(({ path, text }) => {
