@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
@@ -161,8 +161,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         let mut crc = crc32fast::Hasher::new();
         let mut bytes = 0;
         let mut write = || -> io::Result<()> {
-            fs::create_dir_all(&self.root)?;
-            let mut file = SparseFile::new(File::create(self.root.join(name))?);
+            let mut file = SparseFile::new(self.create(name)?);
             for part in parts {
                 file.write_all(part)?;
                 crc.update(part);
@@ -173,6 +172,18 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         write().map_err(io_failed("write an index file"))?;
         failpoint::hit("checkpoint-files.after-file");
         Ok(NamedFile { name: name.to_owned(), bytes, crc: Some(crc.finalize()), grows: false })
+    }
+
+    /// The directory is made with its first file.
+    fn create(&self, name: &str) -> io::Result<File> {
+        let path = self.root.join(name);
+        match File::create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(&self.root)?;
+                File::create(&path)
+            }
+            created => created,
+        }
     }
 
     /// Writes a checkpoint beside the last one; its files have been written. None when it is the last one. Once the draft
@@ -195,7 +206,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         let text = serde_json::to_vec(&text).map_err(internal)?;
         failpoint::hit("checkpoint-files.before-draft");
         let path = self.root.join(CHECKPOINT_DRAFT);
-        let write = || fs::create_dir_all(&self.root).and_then(|()| fs::write(&path, &text));
+        let write = || self.create(CHECKPOINT_DRAFT).and_then(|mut file| file.write_all(&text));
         write().map_err(io_failed("write a checkpoint"))?;
         let known: HashSet<&NamedFile> = self.durable_files().iter().collect();
         let new: Vec<&NamedFile> = checkpoint.files.iter().filter(|file| !known.contains(file)).collect();

@@ -14,12 +14,14 @@ pub struct SparseFile {
     /// The beginning of a block.
     pending: Vec<u8>,
     bytes: u64,
+    /// The last block was left out.
+    ends_in_zeros: bool,
 }
 
 impl SparseFile {
     /// `file` is empty.
     pub fn new(file: File) -> Self {
-        Self { file, pending: Vec::with_capacity(BLOCK_BYTES), bytes: 0 }
+        Self { file, pending: Vec::with_capacity(BLOCK_BYTES), bytes: 0, ends_in_zeros: false }
     }
 
     pub fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -48,7 +50,8 @@ impl SparseFile {
         for alike in blocks.chunk_by(|a, b| (*a == ZEROS) == (*b == ZEROS)) {
             let run = &bytes[from..from + alike.len() * BLOCK_BYTES];
             from += run.len();
-            if *alike[0] == ZEROS {
+            self.ends_in_zeros = *alike[0] == ZEROS;
+            if self.ends_in_zeros {
                 self.file.seek(SeekFrom::Current(run.len() as i64))?;
             } else {
                 self.file.write_all(run)?;
@@ -60,7 +63,10 @@ impl SparseFile {
     /// Writes what is left, and gives the file its length. Nothing is synced.
     pub fn finish(mut self) -> io::Result<File> {
         self.file.write_all(&self.pending)?;
-        self.file.set_len(self.bytes)?;
+        // To set the length that a file has already costs a change of its inode.
+        if self.ends_in_zeros && self.pending.is_empty() {
+            self.file.set_len(self.bytes)?;
+        }
         Ok(self.file)
     }
 }
