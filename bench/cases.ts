@@ -12,7 +12,7 @@ import { enrichment } from './cases/enrichment.ts';
 import { eventLoop } from './cases/event-loop.ts';
 import { filteredVectors } from './cases/filtered-vectors.ts';
 import { firstQuery } from './cases/first-query.ts';
-import { generateDecode, generateParallel, generatePrefix } from './cases/generate.ts';
+import { generateDecode, generateParallel, generatePrefix, generateQuantised } from './cases/generate.ts';
 import { graphOverHttp } from './cases/graph-over-http.ts';
 import { graphSearches } from './cases/graph-searches.ts';
 import { httpLayer } from './cases/http-layer.ts';
@@ -74,6 +74,7 @@ export const benchCases: readonly BenchCase[] = [
   sse,
   coldModel,
   generateDecode,
+  generateQuantised,
   generatePrefix,
   generateParallel,
 ];

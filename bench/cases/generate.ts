@@ -6,7 +6,7 @@ import { type GenerationEngineName, GenerationEngineProcess } from '../engines/g
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { pulledModel } from '../processes/pulled-model.ts';
-import { syntheticModel } from '../workloads/synthetic-model.ts';
+import { syntheticModel, type WeightType } from '../workloads/synthetic-model.ts';
 
 const question = 'Tell me a long story about a fox that lives at the edge of a town, and about what it eats.';
 const decodedTokens: Readonly<Record<Tier, number>> = { smoke: 48, full: 128, scale: 256 };
@@ -88,6 +88,37 @@ function cpuNotes(ours: readonly { cpuMs: number }[], peer: readonly { cpuMs: nu
   const least = (turns: readonly { cpuMs: number }[]) => Math.min(...turns.map(({ cpuMs }) => cpuMs));
   return { cpuMsPerToken: least(ours), peerCpuMsPerToken: least(peer) };
 }
+
+const quantisations: readonly WeightType[] = ['Q4_0', 'Q4_1', 'Q4_K', 'Q8_0'];
+const promptCharacters = 256;
+
+export const generateQuantised: BenchCase = {
+  name: 'generate-quantised',
+  summary: 'tokens for each second of processor time, reading and writing, by the type of the weights',
+  async run({ placement, pairs, tier }) {
+    const prompt = Array.from({ length: promptCharacters }, (_, at) => String.fromCharCode(97 + (at % 26))).join('');
+    const sides: Record<string, () => Promise<{ read: number; write: number }>> = {};
+    for (const type of quantisations) {
+      const path = await syntheticModel('0.1B', type);
+      sides[type] = async () => {
+        await using engine = new GenerationEngineProcess('sundew', placement);
+        await engine.load({ path, threads: 1, sequences: 1, contextTokens: 1_024 });
+        await engine.generate({ prompts: [prompt], tokens: warmTokens, cache: false });
+        const answer = await engine.generate({ prompts: [prompt], tokens: decodedTokens[tier], cache: false });
+        const { prefillCpuMs = Number.NaN, promptTokens = Number.NaN, tokens, decodeCpuMs } = answer;
+        return { read: (promptTokens / prefillCpuMs) * 1_000, write: ((tokens - 1) / decodeCpuMs) * 1_000 };
+      };
+    }
+    const turns = await alternate(sides, pairs);
+    const notes = { model: '0.1B of random weights', promptCharacters };
+    return quantisations.flatMap((type) => {
+      const answers = turns[type] ?? [];
+      const line = (what: 'read' | 'write') =>
+        compare({ name: `${type}-${what}`, unit: 'tokens/s of CPU', ours: answers.map((each) => each[what]), notes });
+      return [line('read'), line('write')];
+    });
+  },
+};
 
 export const generatePrefix: BenchCase = {
   name: 'generate-prefix',

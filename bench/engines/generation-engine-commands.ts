@@ -30,6 +30,9 @@ export interface GenerateAnswer {
   /** Time on the processor from the first token on: what counts on a machine that others use too. */
   decodeCpuMs: number;
   prefillMs: number;
+  /** Of ours: time on the processor up to the first token, and tokens of the prompts. */
+  prefillCpuMs?: number;
+  promptTokens?: number;
   /** All together. */
   wallMs: number;
   cachedTokens: number;

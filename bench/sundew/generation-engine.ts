@@ -50,6 +50,7 @@ async function generate({ prompts, tokens, cache }: GenerateCommand): Promise<Ge
   const handler = backend?.handlers.generate;
   if (handler === undefined) throw new Error('nothing is loaded');
   let firstCpuMs = 0;
+  const startCpuMs = cpuMs();
   const emit = () => {
     if (firstCpuMs === 0) firstCpuMs = cpuMs();
   };
@@ -61,6 +62,8 @@ async function generate({ prompts, tokens, cache }: GenerateCommand): Promise<Ge
     decodeMs: Math.max(...results.map(({ decodeMs }) => decodeMs)),
     decodeCpuMs: cpuMs() - firstCpuMs,
     prefillMs: Math.max(...results.map(({ prefillMs }) => prefillMs)),
+    prefillCpuMs: firstCpuMs - startCpuMs,
+    promptTokens: results.reduce((sum, { promptTokens }) => sum + promptTokens, 0),
     wallMs: performance.now() - startMs,
     cachedTokens: Math.max(...results.map(({ cachedTokens }) => cachedTokens)),
   };

@@ -16,16 +16,23 @@ export interface ModelShape {
 export const modelShapes = {
   '135M': { width: 576, layers: 30, heads: 9, keyHeads: 3, feedForward: 1_536, vocabulary: 49_152 },
   '0.4B': { width: 960, layers: 32, heads: 15, keyHeads: 5, feedForward: 2_560, vocabulary: 49_152 },
+  // Rows of a multiple of 256 weights, which `Q4_K` needs.
+  '0.1B': { width: 768, layers: 16, heads: 12, keyHeads: 4, feedForward: 2_048, vocabulary: 32_000 },
   '1.0B': { width: 2_048, layers: 16, heads: 32, keyHeads: 8, feedForward: 8_192, vocabulary: 32_000 },
 } as const;
 export type ShapeName = keyof typeof modelShapes;
 
 const contextTokens = 4_096;
-/** ggml's number of a type and the bytes of 32 weights in it. */
+/** ggml's number of the type of what is no matrix. */
 const plain = 0;
-const fourBits = 2;
-const blockWeights = 32;
-const blockBytes = 18;
+/** ggml's number of a type; the weights and bytes of a block, and the numbers of sixteen bits that it begins with. */
+const weightTypes = {
+  Q4_0: { type: 2, blockWeights: 32, blockBytes: 18, scales: 1 },
+  Q4_1: { type: 3, blockWeights: 32, blockBytes: 20, scales: 2 },
+  Q8_0: { type: 8, blockWeights: 32, blockBytes: 34, scales: 1 },
+  Q4_K: { type: 12, blockWeights: 256, blockBytes: 144, scales: 2 },
+} as const;
+export type WeightType = keyof typeof weightTypes;
 const alignment = 32;
 /** Weights are written from pieces of this many random blocks. */
 const pieceBlocks = 65_536;
@@ -35,19 +42,19 @@ interface Tensor {
   readonly shape: readonly number[];
 }
 
-/** Path of a GGUF file with the shape, its matrices in four bits, made when missing. */
-export async function syntheticModel(name: ShapeName): Promise<string> {
-  const path = join(cacheDirectory, `synthetic-v1-${name}.gguf`);
+/** Path of a GGUF file with the shape, its matrices of one type, made when missing. */
+export async function syntheticModel(name: ShapeName, weights: WeightType = 'Q4_0'): Promise<string> {
+  const path = join(cacheDirectory, `synthetic-v1-${name}${weights === 'Q4_0' ? '' : `-${weights}`}.gguf`);
   if (existsSync(path)) return path;
   mkdirSync(cacheDirectory, { recursive: true });
   const shape = modelShapes[name];
   const tensors = tensorsOf(shape);
   const writer = Bun.file(`${path}.part`).writer({ highWaterMark: 16 << 20 });
-  const header = headerOf(shape, tensors);
+  const header = headerOf(shape, tensors, weights);
   writer.write(header);
-  const piece = randomBlocks();
+  const piece = randomBlocks(weights);
   for (const tensor of tensors) {
-    const bytes = bytesOf(tensor);
+    const bytes = bytesOf(tensor, weights);
     if (tensor.shape.length === 1) writer.write(new Uint8Array(new Float32Array(tensor.shape[0] ?? 0).fill(1).buffer));
     else
       for (let at = 0; at < bytes; at += piece.length)
@@ -80,7 +87,8 @@ function tensorsOf({ width, layers, heads, keyHeads, feedForward, vocabulary }: 
   ];
 }
 
-function bytesOf({ shape }: Tensor): number {
+function bytesOf({ shape }: Tensor, type: WeightType): number {
+  const { blockWeights, blockBytes } = weightTypes[type];
   const weights = shape.reduce((product, size) => product * size, 1);
   return shape.length === 1 ? weights * 4 : (weights / blockWeights) * blockBytes;
 }
@@ -89,18 +97,21 @@ function padding(bytes: number): number {
   return (alignment - (bytes % alignment)) % alignment;
 }
 
-/** Blocks of a small scale and random weights. */
-function randomBlocks(): Uint8Array {
+/** Blocks of small scales and random weights. */
+function randomBlocks(type: WeightType): Uint8Array {
+  const { blockBytes, scales } = weightTypes[type];
   const random = new Xorshift32(42);
   const bytes = new Uint8Array(pieceBlocks * blockBytes);
   const words = new Uint32Array(bytes.buffer);
   for (let at = 0; at < words.length; at += 1) words[at] = random.next();
   const view = new DataView(bytes.buffer);
-  for (let block = 0; block < pieceBlocks; block += 1) view.setUint16(block * blockBytes, 0x1d1f, true);
+  for (let block = 0; block < pieceBlocks; block += 1) {
+    for (let scale = 0; scale < scales; scale += 1) view.setUint16(block * blockBytes + 2 * scale, 0x1d1f, true);
+  }
   return bytes;
 }
 
-function headerOf(shape: ModelShape, tensors: readonly Tensor[]): Uint8Array {
+function headerOf(shape: ModelShape, tensors: readonly Tensor[], weights: WeightType): Uint8Array {
   const entries: Uint8Array[] = [];
   const text = (key: string, value: string) => entries.push(stringBytes(key), u32(8), stringBytes(value));
   const number = (key: string, value: number) => entries.push(stringBytes(key), u32(4), u32(value));
@@ -132,8 +143,9 @@ function headerOf(shape: ModelShape, tensors: readonly Tensor[]): Uint8Array {
   let offset = 0;
   const infos = tensors.map((tensor) => {
     const at = offset;
-    offset += bytesOf(tensor) + padding(bytesOf(tensor));
-    const kind = tensor.shape.length === 1 ? plain : fourBits;
+    const bytes = bytesOf(tensor, weights);
+    offset += bytes + padding(bytes);
+    const kind = tensor.shape.length === 1 ? plain : weightTypes[weights].type;
     return [stringBytes(tensor.name), u32(tensor.shape.length), ...tensor.shape.map(u64), u32(kind), u64(at)];
   });
   const head = [new TextEncoder().encode('GGUF'), u32(3), u64(tensors.length), u64(entryCount)];
