@@ -24,6 +24,25 @@ function guarded(allowedHosts: string[] = [], allowedOrigins: string[] = []) {
   return testListener({ routes, guard: new OriginGuard({ allowedHosts, allowedOrigins }) });
 }
 
+describe('what cannot be read as a request', () => {
+  const head = (line: string, more = '') => `${line}\r\n${more}Connection: close\r\n\r\n`;
+  const answers: readonly (readonly [what: string, request: string, status: number])[] = [
+    ['a malformed request line', head('GET', 'Host: localhost\r\n'), 400],
+    ['a missing host', head('GET /value HTTP/1.1'), 400],
+    ['another version', head('GET /value HTTP/3.7', 'Host: localhost\r\n'), 505],
+    [
+      'a head of more than 16 KiB',
+      head('GET /value HTTP/1.1', `Host: localhost\r\nx-long: ${'a'.repeat(16_700)}\r\n`),
+      431,
+    ],
+  ];
+  test.each(answers)('%s is answered as the guide says', async (_what, request, status) => {
+    await using server = guarded();
+    const answer = await sendRaw(server.port, [request]);
+    expect([answer.status, answer.body]).toEqual([status, '']);
+  });
+});
+
 describe('the host of a request', () => {
   const hosts: readonly (readonly [host: string, status: number])[] = [
     ['localhost', 200],
