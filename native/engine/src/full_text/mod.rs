@@ -8,6 +8,7 @@ mod analysis;
 mod dates;
 mod documents;
 mod errors;
+mod field_files;
 mod fields;
 mod highlight;
 mod key_fences;

@@ -11,6 +11,7 @@ use tantivy::schema::Field;
 use tantivy::{DocId, Searcher, SegmentReader};
 
 use super::errors::{damaged, io_failed, tantivy_failed};
+use super::field_files::FieldFiles;
 use super::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE};
 use super::key_fences::KeyFences;
 use crate::error::EngineError;
@@ -32,6 +33,7 @@ pub struct SegmentColumns {
     least_key_ranks: OnceLock<Vec<u64>>,
     blocks_by_key: OnceLock<Vec<u32>>,
     least_norms: Mutex<Vec<(Field, u8)>>,
+    field_files: Mutex<Vec<(Field, FieldFiles)>>,
     /// By the name of the column: those of the paths that orders have named.
     named: Mutex<Vec<(String, Vec<DynamicColumn>)>>,
 }
@@ -51,6 +53,7 @@ impl SegmentColumns {
             least_key_ranks: OnceLock::new(),
             blocks_by_key: OnceLock::new(),
             least_norms: Mutex::default(),
+            field_files: Mutex::default(),
             named: Mutex::default(),
         })
     }
@@ -94,6 +97,17 @@ impl SegmentColumns {
             (0..norms.num_docs()).map(|doc| norms.fieldnorm_id(doc)).filter(|norm| *norm > 0).min().unwrap_or(0);
         known.push((field, least));
         least
+    }
+
+    /// The files of a field's postings, which `reader` is of; `None` where they are gone.
+    pub fn field_files(&self, reader: &SegmentReader, field: Field) -> Option<FieldFiles> {
+        let mut known = self.field_files.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, files)) = known.iter().find(|(of, _)| *of == field) {
+            return Some(files.clone());
+        }
+        let files = FieldFiles::open(reader, field)?;
+        known.push((field, files.clone()));
+        Some(files)
     }
 
     /// The columns of a name, one for each type that the segment has met under it. `reader` is the segment's.

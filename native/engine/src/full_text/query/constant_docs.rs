@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sundew_base::bit_set::BitSet;
 use tantivy::query::{EmptyScorer, Scorer};
-use tantivy::{DocId, DocSet, Score, TERMINATED};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 
 /// Documents whose score is as many times a constant as conditions hold for them.
 pub struct ConstantDocs {
@@ -86,6 +86,34 @@ impl DocSet for ConstantDocs {
         self.doc
     }
 
+    fn fill_buffer(&mut self, buffer: &mut [DocId; COLLECT_BLOCK_BUFFER_LEN]) -> usize {
+        if self.doc == TERMINATED {
+            return 0;
+        }
+        let words = self.levels[0].words();
+        let mut at = self.doc as usize / 64;
+        let mut word = words[at] & (u64::MAX << (self.doc % 64));
+        let mut filled = 0;
+        loop {
+            while word != 0 {
+                let doc = at as DocId * 64 + word.trailing_zeros();
+                if filled == buffer.len() {
+                    self.doc = doc;
+                    return filled;
+                }
+                buffer[filled] = doc;
+                filled += 1;
+                word &= word - 1;
+            }
+            at += 1;
+            let Some(next) = words.get(at) else {
+                self.doc = TERMINATED;
+                return filled;
+            };
+            word = *next;
+        }
+    }
+
     fn doc(&self) -> DocId {
         self.doc
     }
@@ -105,6 +133,26 @@ mod tests {
             Ok::<(), ()>(())
         };
         BitSet::collect(max_doc, visit).expect("bits")
+    }
+
+    #[test]
+    fn documents_come_in_blocks_as_they_come_one_by_one() {
+        let spread = |doc: &DocId| doc % 3 == 0 || (500..600).contains(doc);
+        let wanted: Vec<DocId> = (0..1_000).filter(spread).collect();
+        for first in [0, 1, 64, 550, 998] {
+            let mut scorer = ConstantDocs::scorer(Arc::new(bits(1_000, &wanted)), 1.0);
+            scorer.seek(first);
+            let (mut found, mut buffer) = (Vec::new(), [0; COLLECT_BLOCK_BUFFER_LEN]);
+            loop {
+                let filled = scorer.fill_buffer(&mut buffer);
+                found.extend_from_slice(&buffer[..filled]);
+                if filled < buffer.len() {
+                    break;
+                }
+            }
+            assert_eq!(scorer.doc(), TERMINATED);
+            assert_eq!(found, wanted.iter().copied().filter(|doc| *doc >= first).collect::<Vec<_>>());
+        }
     }
 
     #[test]

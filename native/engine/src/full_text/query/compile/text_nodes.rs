@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use tantivy::query::{BooleanQuery, BoostQuery, EmptyQuery, Occur, PhraseQuery, Query};
+use tantivy::query::{BooleanQuery, BoostQuery, EmptyQuery, Occur, Query};
 use tantivy::tokenizer::Token;
 
 use crate::error::EngineError;
@@ -21,6 +21,7 @@ use crate::full_text::query::terms::levenshtein::fuzzy_words;
 use crate::full_text::query::terms::string_columns::StringRangeQuery;
 use crate::full_text::query::terms::term_range::TermRangeQuery;
 use crate::full_text::query::terms::typo_terms::TypoQuery;
+use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
 use crate::full_text::slots::tokens_of;
 
 /// Words that `_index_prefix` joins.
@@ -173,7 +174,7 @@ fn phrase_in(text_field: &TextField, words: Words<'_>, slop: u32) -> Option<Box<
         }
         _ => {
             let terms = tokens.iter().map(|token| (token.position, text_field.term(&token.text))).collect();
-            Some(Box::new(PhraseQuery::new_with_offset_and_slop(terms, slop)))
+            Some(Box::new(ExactPhraseQuery::new(terms)))
         }
     }
 }

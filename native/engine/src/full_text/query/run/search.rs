@@ -28,6 +28,7 @@ use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::query::run::ranked::top_k::TopKQuery;
 use crate::full_text::query::run::ranked::top_k_collector::collect_top_k;
 use crate::full_text::query::run::statistics::GlobalStatistics;
+use crate::full_text::query::words::word_bits::WordBits;
 
 /// The matches of `plan` over `indexes`, best or first in order, and their number. Scores do not depend on how the
 /// documents are spread over the indexes.
@@ -125,6 +126,9 @@ fn weight_for(
 ) -> Result<Box<dyn Weight>, EngineError> {
     let view = &views[range];
     let query = filtered_query(view, plan, deadline)?;
+    if !scores && let Some(words) = WordBits::of(&*query, &view.index, deadline) {
+        return Ok(Box::new(words));
+    }
     let for_range = statistics.for_range(range);
     let scoring = if scores {
         EnableScoring::enabled_from_statistics_provider(&for_range, &view.searcher)

@@ -9,6 +9,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
 
 use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
+use crate::full_text::query::words::word_bits::add_documents;
 use sundew_base::bit_set::BitSet;
 
 /// Bounds are serialised term values, without the field.
@@ -78,16 +79,7 @@ impl BitsOfSegment for TermRangeQuery {
                     reused.insert(opened)
                 }
             };
-            loop {
-                let block = postings.docs();
-                if block.is_empty() {
-                    break;
-                }
-                for &document in block {
-                    documents[document as usize / 64] |= 1 << (document % 64);
-                }
-                postings.advance();
-            }
+            add_documents(postings, &mut documents);
         }
         Ok(BitSet::from_words(documents))
     }

@@ -1,5 +1,9 @@
 //! Words and phrases, searched over blocks of postings.
 
+pub mod exact_phrase;
+pub mod phrase_walk;
+pub mod position_lists;
+pub mod word_bits;
 pub mod word_positions;
 pub mod word_search;
 pub mod word_unions;

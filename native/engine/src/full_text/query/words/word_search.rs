@@ -1,4 +1,4 @@
-//! Unions and intersections of words, the shape of most queries, walked over blocks of postings.
+//! Unions, intersections and phrases of words, the shape of most queries, walked over blocks of postings.
 //!
 //! Tantivy looks each word up twice, for its frequency and for its postings, and boxes a scorer of 1 KB for each: of
 //! rare words that is most of a query's time. Here a word is looked up once.
@@ -13,11 +13,15 @@ use tantivy::{DocId, InvertedIndexReader, Score, SegmentReader, Term};
 
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
+use crate::full_text::field_files::FieldFiles;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::range_view::RangeView;
-use crate::full_text::query::run::ranked::cost_model::nanos_of_words;
+use crate::full_text::query::run::ranked::cost_model::{nanos_of_phrase, nanos_of_words};
 use crate::full_text::query::run::statistics::RangeStatistics;
+use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
+use crate::full_text::query::words::phrase_walk::{PhraseMember, find_phrases};
+use crate::full_text::query::words::position_lists::PositionLists;
 use crate::full_text::query::words::word_unions::unite;
 use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, seek_each};
 use crate::full_text::segment_columns::SegmentColumns;
@@ -32,9 +36,17 @@ const SEEK_COST: u64 = 6;
 /// Words that are looked for one after another, where their frequency is asked.
 const KNOWN_MAX: usize = 16;
 
+/// Which documents words ask for.
+enum Shape {
+    Any,
+    Every,
+    /// Every word, where all are as far apart as these.
+    Phrase(Vec<usize>),
+}
+
 /// The words of a query, looked up.
 pub struct FoundWords<'q> {
-    every: bool,
+    shape: Shape,
     words: Vec<FoundWord<'q>>,
 }
 
@@ -50,33 +62,57 @@ struct WordPostings {
     index: Arc<InvertedIndexReader>,
     field: Field,
     info: TermInfo,
+    /// Of a phrase's words.
+    files: Option<FieldFiles>,
 }
 
 impl<'q> FoundWords<'q> {
-    /// `None` when `query` is not a union or intersection of words of texts.
+    /// `None` when `query` is not a union, an intersection or a phrase of words of texts.
     pub fn of(
         query: &'q dyn Query,
         view: &RangeView,
         statistics: &RangeStatistics<'_, '_>,
     ) -> tantivy::Result<Option<Self>> {
-        let Some((every, terms)) = terms_of(query, &view.index) else { return Ok(None) };
+        let Some((shape, terms)) = shape_of(query, &view.index) else { return Ok(None) };
         let words = terms.into_iter().map(|term| FoundWord::find(term, view, statistics));
-        Ok(Some(Self { every, words: words.collect::<tantivy::Result<_>>()? }))
+        let mut found = Self { shape, words: words.collect::<tantivy::Result<_>>()? };
+        let is_readable = !matches!(found.shape, Shape::Phrase(_)) || found.open_files(view);
+        Ok(is_readable.then_some(found))
+    }
+
+    /// False where a file is gone: the segment was merged into another, and who opened it before reads on.
+    fn open_files(&mut self, view: &RangeView) -> bool {
+        self.words.iter_mut().all(|word| {
+            let segments = view.segments().iter().zip(&mut word.postings);
+            let mut found =
+                segments.filter_map(|((_, reader, columns), found)| Some((reader, columns, found.as_mut()?)));
+            found.all(|(reader, columns, found)| {
+                found.files = columns.field_files(reader, found.field);
+                found.files.is_some()
+            })
+        })
     }
 
     /// How many documents match at least, over all ranges, deleted ones too.
     pub fn matches_at_least(&self) -> u64 {
         let most = self.words.iter().map(|word| word.documents).max().unwrap_or(0);
-        if self.every && self.words.len() > 1 { 0 } else { most }
+        if matches!(self.shape, Shape::Any) || self.words.len() == 1 { most } else { 0 }
     }
 
     /// Over all ranges.
     pub fn expected_nanos(&self) -> u64 {
         let documents: Vec<u64> = self.words.iter().map(|word| word.documents).collect();
-        nanos_of_words(self.every, &documents)
+        match self.shape {
+            Shape::Phrase(_) => nanos_of_phrase(&documents),
+            Shape::Any => nanos_of_words(false, &documents),
+            Shape::Every => nanos_of_words(true, &documents),
+        }
     }
 
     pub fn into_search(self, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<WordSearch> {
+        if matches!(self.shape, Shape::Phrase(_)) {
+            return self.into_phrase_search(statistics);
+        }
         let total_docs = statistics.total_num_docs()?;
         let mut last = None;
         let mut words = Vec::with_capacity(self.words.len());
@@ -90,7 +126,16 @@ impl<'q> FoundWords<'q> {
             let weight = Bm25Weight::for_one_term_without_explain(word.documents, total_docs, average);
             words.push(Word { weight, postings: word.postings });
         }
-        Ok(WordSearch { every: self.every, words })
+        Ok(WordSearch { shape: self.shape, words })
+    }
+
+    /// Each word weighs as much as all of them together: as often as it is there at most, the phrase is.
+    fn into_phrase_search(self, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<WordSearch> {
+        let terms: Vec<Term> = self.words.iter().map(|word| word.term.clone()).collect();
+        let known = KnownFrequencies { words: Some(&self), others: statistics };
+        let weight = Bm25Weight::for_terms(&known, &terms)?;
+        let words = self.words.into_iter().map(|word| Word { weight: weight.clone(), postings: word.postings });
+        Ok(WordSearch { shape: self.shape, words: words.collect() })
     }
 }
 
@@ -101,7 +146,7 @@ impl<'q> FoundWord<'q> {
         for reader in view.searcher.segment_readers() {
             let index = reader.inverted_index(field)?;
             let info = index.get_term_info(term)?;
-            postings.push(info.map(|info| WordPostings { index, field, info }));
+            postings.push(info.map(|info| WordPostings { index, field, info, files: None }));
         }
         let here = postings.iter().flatten().map(|found| u64::from(found.info.doc_freq)).sum();
         Ok(Self { term, documents: statistics.doc_freq_beside(term, here)?, postings })
@@ -130,7 +175,7 @@ impl Bm25StatisticsProvider for KnownFrequencies<'_> {
 }
 
 pub struct WordSearch {
-    every: bool,
+    shape: Shape,
     words: Vec<Word>,
 }
 
@@ -141,11 +186,12 @@ struct Word {
 }
 
 impl WordSearch {
-    /// Visits, in order, the documents that `lets_through` and whose score exceeds `threshold`, which every visit
-    /// raises. `bits`, where they are known, hold all that is let through.
+    /// Visits the documents that `bits` hold, where they are known, and whose score exceeds `threshold`, which every visit
+    /// raises. Where all are known before the first visit, the `wanted` best come first.
     pub fn for_each(
         &self,
         (segment, reader, columns): (usize, &SegmentReader, &SegmentColumns),
+        wanted: usize,
         threshold: Score,
         bits: Option<&BitSet>,
         deadline: &Deadline,
@@ -155,16 +201,21 @@ impl WordSearch {
             return Err(deadline.error());
         }
         let mut cursors = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
-        if cursors.is_empty() || (self.every && cursors.len() < self.words.len()) {
+        let every = !matches!(self.shape, Shape::Any);
+        if cursors.is_empty() || (every && cursors.len() < self.words.len()) {
             return Ok(());
         }
-        let documents = cursors.iter().map(|cursor| u64::from(cursor.blocks.doc_freq()));
-        let read = if self.every { documents.min().unwrap_or(0) } else { documents.sum::<u64>() };
-        if let Some(bits) = bits.filter(|bits| bits.len() as u64 * SEEK_COST <= read) {
-            return seek_each(&mut cursors, self.every, bits, threshold, deadline, visit);
-        }
         let lets_through = |doc: DocId| bits.is_none_or(|bits| bits.contains(doc));
-        match (&mut cursors[..], self.every) {
+        if let Shape::Phrase(offsets) = &self.shape {
+            let mut members = self.members(segment, offsets, cursors)?;
+            return find_phrases(&mut members, lets_through, threshold, deadline, visit);
+        }
+        let documents = cursors.iter().map(|cursor| u64::from(cursor.blocks.doc_freq()));
+        let read = if every { documents.min().unwrap_or(0) } else { documents.sum::<u64>() };
+        if let Some(bits) = bits.filter(|bits| bits.len() as u64 * SEEK_COST <= read) {
+            return seek_each(&mut cursors, every, bits, threshold, deadline, visit);
+        }
+        match (&mut cursors[..], every) {
             ([_, _, ..], true) => {
                 cursors.sort_by_key(|cursor| cursor.blocks.doc_freq());
                 intersect(&mut cursors, threshold, deadline, &mut |doc, score, threshold| {
@@ -174,7 +225,11 @@ impl WordSearch {
             _ if read > GATHERED_MAX => unite(&mut cursors, lets_through, threshold, deadline, visit),
             _ => {
                 let mut threshold = threshold;
-                for (doc, score) in gather(&mut cursors, lets_through, deadline)? {
+                let mut found = gather(&mut cursors, lets_through, deadline)?;
+                if (1..found.len()).contains(&wanted) {
+                    found.select_nth_unstable_by(wanted, |a, b| b.1.total_cmp(&a.1));
+                }
+                for (doc, score) in found {
                     if score > threshold {
                         threshold = visit(doc, score);
                     }
@@ -182,6 +237,25 @@ impl WordSearch {
                 Ok(())
             }
         }
+    }
+
+    /// Of all words, of which each is in the segment.
+    fn members<'a>(
+        &self,
+        segment: usize,
+        offsets: &[usize],
+        cursors: Vec<WordCursor<'a>>,
+    ) -> Result<Vec<PhraseMember<'a>>, EngineError> {
+        let last = offsets.iter().max().copied().unwrap_or(0);
+        let mut members = Vec::with_capacity(cursors.len());
+        for ((word, offset), cursor) in self.words.iter().zip(offsets).zip(cursors) {
+            let found = word.postings[segment].as_ref().and_then(|found| Some((found.files.as_ref()?, &found.info)));
+            let (files, info) =
+                found.ok_or_else(|| EngineError::internal("a word of a phrase has no postings".to_owned()))?;
+            let positions = PositionLists::open(files, info)?;
+            members.push(PhraseMember { cursor, positions, lead: (last - offset) as u32 });
+        }
+        Ok(members)
     }
 
     /// Of the words that the segment has.
@@ -211,8 +285,17 @@ impl WordSearch {
     }
 }
 
-/// The words, and whether each of them is asked for.
-fn terms_of<'q>(query: &'q dyn Query, index: &IndexFields) -> Option<(bool, Vec<&'q Term>)> {
+/// The words, and what is asked of them.
+fn shape_of<'q>(query: &'q dyn Query, index: &IndexFields) -> Option<(Shape, Vec<&'q Term>)> {
+    if let Some(phrase) = query.downcast_ref::<ExactPhraseQuery>() {
+        return Some((Shape::Phrase(phrase.offsets().collect()), phrase.terms().collect()));
+    }
+    let (every, terms) = terms_of(query, index)?;
+    Some((if every { Shape::Every } else { Shape::Any }, terms))
+}
+
+/// The words of a union or an intersection, and whether each of them is asked for.
+pub fn terms_of<'q>(query: &'q dyn Query, index: &IndexFields) -> Option<(bool, Vec<&'q Term>)> {
     let is_text = |term: &&Term| term.field() == index.fields.overflow || index.fields.slot_of(term.field()).is_some();
     let term_of = |query: &'q dyn Query| Some(query.downcast_ref::<TermQuery>()?.term()).filter(is_text);
     if let Some(term) = term_of(query) {

@@ -13,10 +13,10 @@ use crate::full_text::query::deadline::Deadline;
 use sundew_base::bit_set::BitSet;
 
 /// Documents of a full block of postings.
-const BLOCK_DOCS: usize = 128;
+pub const BLOCK_DOCS: usize = 128;
 
 /// Of words this many times rarer than the next, each document is looked for by itself.
-const SEEK_RATIO: u32 = 8;
+pub const SEEK_RATIO: u32 = 8;
 
 /// Documents that blocks of two words are compared over at once: a power of two.
 const TABLE_DOCS: usize = 4_096;
@@ -109,7 +109,8 @@ pub fn gather(
     deadline: &Deadline,
 ) -> Result<Vec<(DocId, Score)>, EngineError> {
     let mut watch = Watch::new(deadline);
-    let mut found: Vec<(DocId, Score)> = Vec::new();
+    let postings: u32 = cursors.iter().map(|cursor| cursor.blocks.doc_freq()).sum();
+    let mut found: Vec<(DocId, Score)> = Vec::with_capacity(postings as usize);
     for cursor in cursors.iter_mut() {
         while !cursor.blocks.docs().is_empty() {
             watch.block()?;
@@ -173,8 +174,7 @@ struct Pair<'p, 'a> {
     is_rare: bool,
     /// Where the first one's block is read on.
     from: usize,
-    /// For each document modulo the size: one more than its position in the second one's block.
-    table: [u8; TABLE_DOCS],
+    table: BlockTable,
     /// Matches of this stretch, with their scores.
     found: Vec<(DocId, Score)>,
 }
@@ -182,7 +182,7 @@ struct Pair<'p, 'a> {
 impl<'p, 'a> Pair<'p, 'a> {
     fn new(first: &'p mut WordCursor<'a>, second: &'p mut WordCursor<'a>, others_max: Score) -> Self {
         let is_rare = first.blocks.doc_freq() < second.blocks.doc_freq() / SEEK_RATIO;
-        let (table, found) = ([0; TABLE_DOCS], Vec::with_capacity(BLOCK_DOCS));
+        let (table, found) = (BlockTable::new(), Vec::with_capacity(BLOCK_DOCS));
         Self { first, second, others_max, is_rare, from: 0, table, found }
     }
 
@@ -235,31 +235,55 @@ impl<'p, 'a> Pair<'p, 'a> {
 
     /// As far as both blocks and the table go; that of the second is read from `at` on.
     fn compare_blocks(&mut self, at: usize) {
-        let docs = &self.first.blocks.docs()[self.from..];
-        let others = &self.second.blocks.docs()[at..];
-        let (Some(last), Some(last_other)) = (docs.last(), others.last()) else { return };
+        let (docs, others) = (&self.first.blocks.docs()[self.from..], &self.second.blocks.docs()[at..]);
+        let compared = self.table.compare(docs, others);
+        for (of_first, of_second) in self.table.common() {
+            let (of_first, of_second) = (self.from + of_first, at + of_second);
+            let score = self.first.score(of_first) + self.second.score(of_second);
+            self.found.push((self.first.blocks.doc(of_first), score));
+        }
+        self.from += compared;
+    }
+}
+
+/// Finds what the blocks of two words have in common, without branches.
+pub struct BlockTable {
+    /// For each document modulo the size: one more than its position in the second block.
+    positions: [u8; TABLE_DOCS],
+    common: [(u8, u8); BLOCK_DOCS],
+    count: usize,
+}
+
+impl BlockTable {
+    pub fn new() -> Self {
+        Self { positions: [0; TABLE_DOCS], common: [(0, 0); BLOCK_DOCS], count: 0 }
+    }
+
+    /// Compares both as far as they and the table go; answers how many of `docs` that are. Both ascend.
+    pub fn compare(&mut self, docs: &[DocId], others: &[DocId]) -> usize {
+        self.count = 0;
+        let (Some(last), Some(last_other)) = (docs.last(), others.last()) else { return docs.len() };
         let end = docs[0].saturating_add(TABLE_DOCS as DocId - 1).min(*last).min(*last_other);
         let up_to_end = |docs: &[DocId]| docs.partition_point(|doc| *doc <= end);
         let docs = &docs[..up_to_end(docs)];
         let others = &others[..up_to_end(others)];
         // All lie within as many documents as the table has entries.
         for (position, doc) in others.iter().enumerate() {
-            self.table[*doc as usize % TABLE_DOCS] = position as u8 + 1;
+            self.positions[*doc as usize % TABLE_DOCS] = position as u8 + 1;
         }
-        let (mut common, mut count) = ([(0u8, 0u8); BLOCK_DOCS], 0);
         for (position, doc) in docs.iter().enumerate() {
-            let other = self.table[*doc as usize % TABLE_DOCS];
-            common[count % BLOCK_DOCS] = (position as u8, other);
-            count += usize::from(other != 0);
+            let other = self.positions[*doc as usize % TABLE_DOCS];
+            self.common[self.count % BLOCK_DOCS] = (position as u8, other);
+            self.count += usize::from(other != 0);
         }
         for doc in others {
-            self.table[*doc as usize % TABLE_DOCS] = 0;
+            self.positions[*doc as usize % TABLE_DOCS] = 0;
         }
-        for (of_first, of_second) in &common[..count] {
-            let (of_first, of_second) = (self.from + usize::from(*of_first), at + usize::from(*of_second) - 1);
-            let score = self.first.score(of_first) + self.second.score(of_second);
-            self.found.push((self.first.blocks.doc(of_first), score));
-        }
-        self.from += docs.len();
+        docs.len()
+    }
+
+    /// The positions in both of each document that both have.
+    pub fn common(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.common[..self.count].iter().map(|(of_first, other)| (usize::from(*of_first), usize::from(*other) - 1))
     }
 }

@@ -1,9 +1,9 @@
 //! What the search for a query's best matches will cost, before it begins: roughly, and rather too much.
 
-use tantivy::Term;
-use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EmptyQuery, Occur, PhraseQuery, Query, TermQuery};
+use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EmptyQuery, Occur, Query, TermQuery};
 
 use crate::full_text::query::run::statistics::RangeStatistics;
+use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
 
 /// For each term that is looked up.
 const LOOK_UP: u64 = 5_000;
@@ -24,9 +24,9 @@ fn nanos_of(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> tantivy:
     if let Some(term) = query.downcast_ref::<TermQuery>() {
         return Ok(LOOK_UP + statistics.doc_freq(term.term())?);
     }
-    if let Some(phrase) = query.downcast_ref::<PhraseQuery>() {
-        let terms = phrase.phrase_terms();
-        return Ok(LOOK_UP * terms.len() as u64 + 100 * fewest(&terms, statistics)?);
+    if let Some(phrase) = query.downcast_ref::<ExactPhraseQuery>() {
+        let documents = phrase.terms().map(|term| statistics.doc_freq(term)).collect::<tantivy::Result<Vec<_>>>()?;
+        return Ok(nanos_of_phrase(&documents));
     }
     if let Some(boolean) = query.downcast_ref::<BooleanQuery>()
         && let Some(cost) = of_terms(boolean, statistics)?
@@ -64,10 +64,7 @@ pub fn nanos_of_words(every: bool, documents: &[u64]) -> u64 {
     look_up + search
 }
 
-fn fewest(terms: &[Term], statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<u64> {
-    let mut fewest = u64::MAX;
-    for term in terms {
-        fewest = fewest.min(statistics.doc_freq(term)?);
-    }
-    Ok(fewest)
+/// A phrase, by the number of documents of each of its words; in nanoseconds.
+pub fn nanos_of_phrase(documents: &[u64]) -> u64 {
+    LOOK_UP * documents.len() as u64 + 100 * documents.iter().min().unwrap_or(&0)
 }

@@ -54,6 +54,10 @@ impl<'a> SegmentTop<'a> {
         Self { columns, segment, wanted, floor, best, max_score: Score::MIN, ties: 0 }
     }
 
+    pub fn wanted(&self) -> usize {
+        self.wanted
+    }
+
     pub fn into_matches(self) -> impl Iterator<Item = Scored> {
         self.best.into_iter().map(|worst| worst.0)
     }

@@ -109,12 +109,13 @@ impl SegmentSearch<'_> {
         let (weight, skips, apart) = match &self.query.search {
             HitSource::Words { words, bits } => {
                 let bits = bits.as_ref().map(|bits| &*bits[segment]);
+                let wanted = top.wanted();
                 return self.skip(
                     |_| true,
                     top,
                     collected,
                     |first, visit| {
-                        words.for_each((segment, self.reader, self.columns), first, bits, self.deadline, visit)
+                        words.for_each((segment, self.reader, self.columns), wanted, first, bits, self.deadline, visit)
                     },
                 );
             }
