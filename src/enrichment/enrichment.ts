@@ -7,11 +7,15 @@ import {
   chunkerOf,
   embedderConfigOf,
 } from '../index-kinds/configuration/artifact-config.ts';
+
 import type { ChunkerConfig } from '../index-kinds/configuration/chunker-config.ts';
+import { templatesOf } from '../index-kinds/configuration/edge-source.ts';
 import { unknownDimension } from '../index-kinds/configuration/embeddings-config.ts';
 import type { IndexEnrichments } from '../index-kinds/configuration/index-enrichments.ts';
 import { type ManagedSource, managedSourceOf } from '../index-kinds/configuration/managed-source.ts';
+import type { GraphConfig } from '../index-kinds/graph.ts';
 import type { OpenArtifactProducer, OpenPartProducer } from '../indexing/enrichment/part-producer.ts';
+
 import type { InferenceCall } from '../inference/admission.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
 import { probeEmbedder } from '../inference/providers/embedder.ts';
@@ -22,9 +26,13 @@ import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { artifactPart } from './artifacts/artifact-part.ts';
 import { checkChunkModel, modelCutter } from './chunking/cut-by-model.ts';
 import type { SourceTemplates } from './derive-source.ts';
+import { edgePart } from './edges/edge-part.ts';
 import type { FindModels } from './find-models.ts';
+
 import { BackfillLane } from './following/backfill-lane.ts';
+import type { FollowedPart } from './following/followed-part.ts';
 import { PartFollower } from './following/part-follower.ts';
+
 import type { TemplateMedia } from './media/template-media.ts';
 import { vectorPart } from './part-batch.ts';
 import { partDefinition } from './part-definition.ts';
@@ -52,7 +60,7 @@ interface EnrichedTable {
 }
 
 /**
- * Makes the vectors of managed indexes and the artifacts of enrichments: checks what they are made by, and keeps them up with
+ * Makes the vectors of managed indexes, the artifacts of enrichments, and the edges that follow from those: checks what they are made by, and keeps them up with
  * their documents.
  */
 export class Enrichment {
@@ -82,6 +90,7 @@ export class Enrichment {
       enrichments.push(typeof each === 'string' ? each : await this.prepareArtifact(each, caller));
     }
     const config = { ...given, enrichments };
+    if (config.type === 'graph') this.#checkEdges(config);
     if (config.type !== 'embeddings') return config;
     const source = managedSourceOf(config);
     if (!source) return config;
@@ -102,11 +111,18 @@ export class Enrichment {
     return { ...config, dimension: made.dimension };
   }
 
-  /** Follows the documents of a range for an index; undefined for one whose vectors the server does not make. */
+  /** Follows the documents of a range for an index; undefined for one whose vectors or edges the server does not make. */
   readonly open: OpenPartProducer = (range, definition) => {
-    const part = partDefinition(definition, this.#deps);
-    return part && new PartFollower(this.#followerDeps(definition), range, vectorPart(part));
+    const part = this.#partOf(definition);
+    return part && new PartFollower(this.#followerDeps(definition), range, part);
   };
+
+  #partOf(definition: IndexDefinition): FollowedPart | undefined {
+    const { render } = this.#sources;
+    if (definition.kind === 'graph') return edgePart(definition, { render, clock: this.#deps.clock });
+    const part = partDefinition(definition, this.#deps);
+    return part && vectorPart(part);
+  }
 
   /** Follows the documents of a range for an enrichment. */
   readonly openArtifact: OpenArtifactProducer = (range, definition) =>
@@ -170,6 +186,11 @@ export class Enrichment {
   preview(definition: IndexDefinition, caller: Caller): PartPreview | undefined {
     const part = partDefinition(definition, this.#deps);
     return part && new PartPreview(part, { templates: this.#sources, call: callFor(caller) });
+  }
+
+  #checkEdges({ source, nodes, edge }: GraphConfig): void {
+    if (!source || !nodes || !edge) return;
+    for (const template of templatesOf({ source, nodes, edge })) this.#templates.check(template);
   }
 
   async #checkChunker(chunker: ChunkerConfig | undefined, caller: Caller): Promise<void> {

@@ -47,8 +47,9 @@ export function kindOfConfig(config: CheckedIndexConfig): IndexKind<CheckedIndex
   return kind as unknown as IndexKind<CheckedIndexConfig, IndexDefinition>;
 }
 
-/** The enrichment whose vectors an index of this configuration holds; undefined for one with vectors of its own. */
+/** The enrichment that an index of this configuration is made of: its vectors are those, or its edges follow from them. */
 export function sourceArtifactOf(config: CheckedIndexConfig): string | undefined {
+  if (config.type === 'graph') return config.source?.artifact;
   return config.type === 'embeddings' && !config.sparse ? config.source_artifact_name : undefined;
 }
 

@@ -1,4 +1,5 @@
 import { parseDuration } from '../lib/duration.ts';
+import type { EdgeSourceConfig } from './configuration/edge-source.ts';
 import type { CommonDefinition, CommonIndexConfig, IndexKind } from './index-kind.ts';
 
 /** A type of edges, as it is configured. */
@@ -15,21 +16,24 @@ export interface EdgeTypeConfig {
 }
 
 /** A checked configuration of a graph index. */
-export type GraphConfig = CommonIndexConfig & {
-  type: 'graph';
-  /** How long an edge lives from its creation. */
-  ttl_duration?: string;
-  /** Empty: edges of any type. */
-  edge_types: EdgeTypeConfig[];
-  /** 0 for no bound. */
-  max_edges_per_document: number;
-};
+export type GraphConfig = CommonIndexConfig &
+  Partial<EdgeSourceConfig> & {
+    type: 'graph';
+    /** How long an edge lives from its creation. */
+    ttl_duration?: string;
+    /** Empty: edges of any type. */
+    edge_types: EdgeTypeConfig[];
+    /** 0 for no bound. */
+    max_edges_per_document: number;
+  };
 
 export interface GraphDefinition extends CommonDefinition {
   kind: 'graph';
   ttlMs: number | undefined;
   edgeTypes: EdgeTypeConfig[];
   maxEdges: number;
+  /** What its edges are made of; undefined where they come with the documents. */
+  derived?: EdgeSourceConfig | undefined;
 }
 
 export const graph: IndexKind<GraphConfig, GraphDefinition> = {
@@ -43,17 +47,23 @@ export const graph: IndexKind<GraphConfig, GraphDefinition> = {
       edgeTypes,
       maxEdges,
       ttlMs: ttl === undefined ? undefined : parseDuration(ttl),
+      derived: edgeSourceOf(config),
     };
   },
   // Edges go with their index.
   shapeOf: () => undefined,
   nativeOptions: ({ partId }) => ({ type: 'graph', index_id: partId }),
-  writtenVectors: (definition) => ({ kind: 'graph', edgeRules: edgeRulesJson(definition) }),
+  writtenVectors: (definition) =>
+    definition.derived ? { kind: 'managed' } : { kind: 'graph', edgeRules: edgeRulesJson(definition) },
   counts: ({ graph: counted = { edges: 0, nodes: 0 } }) => {
     const { edges, nodes } = counted;
     return { doc_count: nodes, term_count: 0, node_count: nodes, edge_count: edges };
   },
 };
+
+function edgeSourceOf({ source, nodes, edge, context }: GraphConfig): EdgeSourceConfig | undefined {
+  return source && nodes && edge && { source, nodes, edge, ...(context && { context }) };
+}
 
 /** The rules as the engine reads them. */
 function edgeRulesJson({ edgeTypes, maxEdges }: GraphDefinition): string {

@@ -18,6 +18,8 @@ export interface CommonDefinition {
   incarnation: number;
   /** What its vectors are stored under, in every range of the table. */
   partId: number;
+  /** Of one that is made of an enrichment's artifacts: what those are stored under. */
+  sourcePartId?: number | undefined;
   /** Nothing is written to disk. */
   memOnly: boolean;
 }
@@ -30,7 +32,7 @@ export interface WrittenVectors {
   name: string;
   /** The index's part. */
   id: number;
-  /** `managed`: its embedder makes the vectors. `full_text` and `graph`: it takes none. */
+  /** `managed`: the server makes its vectors or edges. `full_text` and `graph`: it takes none. */
   kind: 'dense' | 'sparse' | 'managed' | 'full_text' | 'graph';
   /** Of a dense index. */
   dimension?: number;

@@ -13,8 +13,9 @@ export interface FollowedIndex {
   leaveFeed(): void;
 }
 
-/** The enrichment whose vectors the index holds. */
+/** The enrichment whose vectors the index holds, or of which its edges are made. */
 export function artifactOf(definition: IndexDefinition): string | undefined {
+  if (definition.kind === 'graph') return definition.derived?.source.artifact;
   return definition.kind === 'dense' ? definition.artifact : undefined;
 }
 

@@ -51,6 +51,19 @@ export function isComplete({ state, stats, published, head, production, artifact
   return state !== 'failed' && stats !== undefined && published >= head && isMade;
 }
 
+/** How far the parts of an index are made that are made of artifacts: each waits for its artifact. */
+export function joinedProduction(own: ProductionReport, artifacts: ProductionReport): ProductionReport {
+  return {
+    liveThrough: Math.min(own.liveThrough, artifacts.liveThrough),
+    coveredThrough: Math.min(own.coveredThrough, artifacts.coveredThrough),
+    backfillProgress: Math.min(own.backfillProgress, artifacts.backfillProgress),
+    produced: artifacts.produced,
+    retrying: own.retrying + artifacts.retrying,
+    failed: own.failed + artifacts.failed,
+    blocker: own.blocker ?? artifacts.blocker,
+  };
+}
+
 /** Whether every document has its part, or is left until it changes. */
 function isCovered({ coveredThrough, retrying }: ProductionReport, head: number): boolean {
   return coveredThrough >= head && retrying === 0;

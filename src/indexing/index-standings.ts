@@ -3,7 +3,7 @@ import type { IndexApplier } from './applier/index-applier.ts';
 import type { IndexFacts } from './at-rest/range-facts.ts';
 import type { RangeArtifacts } from './enrichment/range-artifacts.ts';
 import { artifactOf, type FollowedIndex, holdsTexts } from './followed-index.ts';
-import type { RangeIndexReport } from './index-report.ts';
+import { joinedProduction, type RangeIndexReport } from './index-report.ts';
 
 /** How far each index of an open range is behind what the range has committed. */
 export class IndexStandings {
@@ -35,9 +35,16 @@ export class IndexStandings {
     const head = this.#head();
     const followed = this.#indexes.get(indexName);
     const published = followed?.applier.progress.published ?? head;
-    const made = followed && holdsTexts(followed.definition) ? this.#artifacts.coveredThrough('texts') : head;
-    const covered = this.#productionOf(followed)?.coveredThrough ?? made;
-    return Math.min(head, Math.max(Math.min(published, covered), this.#stored.info().firstSequence - 1));
+    const shown = followed ? this.#shownWithParts(followed, published) : published;
+    return Math.min(head, Math.max(shown, this.#stored.info().firstSequence - 1));
+  }
+
+  /** Documents up to this sequence are shown by an index that has read up to `read`, with all that is made of them. */
+  #shownWithParts({ definition, producer }: FollowedIndex, read: number): number {
+    const artifact = artifactOf(definition);
+    const own = producer?.shownThrough(read) ?? read;
+    if (artifact !== undefined) return this.#artifacts.shownThrough({ name: artifact }, own);
+    return holdsTexts(definition) ? this.#artifacts.shownThrough('texts', own) : own;
   }
 
   /** As of now. */
@@ -72,10 +79,12 @@ export class IndexStandings {
     return { rangeId, head, firstSequence, documents, ...report, error: message, production, artifacts };
   }
 
-  /** How far the parts of an index are made, or those of the enrichment whose vectors it holds. */
+  /** How far the parts of an index are made, those of its enrichment included. */
   #productionOf(followed: FollowedIndex | undefined) {
     const artifact = followed && artifactOf(followed.definition);
-    return artifact === undefined ? followed?.producer?.report() : this.#artifacts.reportOf(artifact);
+    const own = followed?.producer?.report();
+    const made = artifact === undefined ? undefined : this.#artifacts.reportOf(artifact);
+    return own && made ? joinedProduction(own, made) : (made ?? own);
   }
 }
 

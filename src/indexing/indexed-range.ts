@@ -174,12 +174,13 @@ export class IndexedRange {
     // An index that keeps nothing on disk starts from nothing.
     const neededAfter = () => (definition.memOnly ? applier.progress.published : applier.checkpointedSequence);
     const producer = this.#deps.openProducer?.(this.#produced, definition);
-    this.#indexes.set(definition.name, {
-      definition,
-      applier,
-      producer,
-      leaveFeed: this.#consumers.add({ neededAfter }),
-    });
+    const leaves = [this.#consumers.add({ neededAfter })];
+    // That an artifact is gone is told by the feed alone.
+    if (producer && definition.sourcePartId !== undefined) {
+      leaves.push(this.#consumers.add({ neededAfter: () => producer.report().liveThrough }));
+    }
+    const leaveFeed = () => leaves.forEach((leave) => void leave());
+    this.#indexes.set(definition.name, { definition, applier, producer, leaveFeed });
     this.#noteFollowedParts();
   }
 
@@ -250,7 +251,8 @@ export class IndexedRange {
     try {
       const artifact = artifactOf(definition);
       if (artifact !== undefined) await this.artifacts.waitFor(sequence, signal);
-      await producer?.waitFor(sequence, signal);
+      // The artifacts came after the documents.
+      await producer?.waitFor(artifact === undefined ? sequence : this.#head, signal);
       const hasTexts = this.artifacts.texts.length > 0 && holdsTexts(definition);
       const isMade = producer !== undefined || artifact !== undefined || hasTexts;
       // What was made for these documents came after them.

@@ -81,7 +81,11 @@ test('the demo writes every gloss once, waits until all are searchable, shows fi
   expect(text).toMatch(/With slips, matches marked: volcannic erruption .*\n {2}volcano, vent +a \[fissure\]\n/);
   expect(text).toMatch(/Counted by part of speech: light .*\n {2}noun +1,200\n/);
   expect(text).toMatch(/ {2}volcanic er {2}volcano +\d+\.\d ms\n/);
-  expect(recorded.queries).toHaveLength(9);
+  expect(recorded.queries).toHaveLength(10);
+  expect(recorded.queries.at(-1)).toMatchObject({ graph_searches: { kinds: { index_name: 'related', leg: true } } });
+  expect(text).toMatch(
+    /Words and pointers in one query: water, among the kinds of bird .*\n {2}volcano, vent +a fissure\n/,
+  );
   expect(recorded.edges).toBeGreaterThan(370_000);
   expect(recorded.paths).toHaveLength(2);
   expect(text).toMatch(/From one word to another: dog, cat {2}2 steps in \d+\.\d ms\n/);

@@ -24,7 +24,6 @@ describe('the configuration of a graph index', () => {
     [{ context: {} }, '`context`'],
     [{ artifact: {} }, '`artifact`'],
     [{ algebraic_planning: {} }, '`algebraic_planning`'],
-    [{ source: { kind: 'artifact', artifact: 'a' } }, '`source`'],
     [{ ttl_duration: 'soon' }, '`ttl_duration`'],
     [{ ttl_duration: '0s' }, '`ttl_duration`'],
     [{ max_edges_per_document: -1 }, '`max_edges_per_document`'],

@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { compareKeys } from '../../src/lib/key-order.ts';
+import { readGraphSearches } from '../../src/query/request/graph/graph-searches.ts';
 import type { Database } from '../../src/server/database/open-database.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
 import { type PlainEdge, PlainGraph, type PlainMode } from '../support/graph/plain-graph.ts';
+import type { ModelElement } from '../support/graph/plain-matches.ts';
 import { debianEdges, wordnetEdges } from '../support/graph/real-graphs.ts';
 import { edgesOf, nodesWithin } from '../support/graph-answers.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Edges, traversals and paths of two real graphs over three ranges, beside the plainest algorithms over lists of edges. */
+/** Edges, traversals, paths, patterns and algorithms of two real graphs over three ranges, beside the plainest algorithms over lists of edges. */
 
 const directory = new TemporaryDirectory();
 const owner = testCaller();
@@ -122,6 +125,122 @@ describe.each(graphs)('the graph of $name', ({ name, edges, hops }) => {
     timeout,
   );
 });
+
+/** Asks for an algorithm and waits for what it has found. */
+async function computed(table: string, body: object) {
+  const { graphAlgorithms } = database.services;
+  const { job_id } = await graphAlgorithms.submit(table, 'g', { limit: 10_000, ...body }, owner);
+  let job = graphAlgorithms.get(table, 'g', job_id, owner);
+  await until(async () => {
+    job = graphAlgorithms.get(table, 'g', job_id, owner);
+    return job.phase !== 'queued' && job.phase !== 'running';
+  }, 120_000);
+  expect(job).toMatchObject({ phase: 'succeeded' });
+  return job.result ?? { node_count: 0, edge_count: 0 };
+}
+
+describe.each(graphs)('algorithms over the whole graph of $name', ({ name, edges }) => {
+  let plain: PlainGraph;
+
+  beforeAll(async () => {
+    plain = new PlainGraph(await edges());
+  });
+
+  test(
+    'give every node the rank that plain rounds over all nodes give it',
+    async () => {
+      const rounds = 25;
+      const asked = { algorithm: 'pagerank', damping: 0.85, max_iterations: rounds, tolerance: 0 };
+      const { nodes = [], node_count } = await computed(name, asked);
+      const ranks = plain.ranks(0.85, rounds);
+      expect(node_count).toBe(ranks.size);
+      expect(nodes.length).toBe(Math.min(10_000, ranks.size));
+      const furthest = Math.max(...nodes.map(({ key, score }) => Math.abs(score - (ranks.get(key) ?? 0)) / score));
+      expect(furthest).toBeLessThan(1e-9);
+      const greatest = [...ranks.values()].sort((left, right) => right - left).slice(0, nodes.length);
+      for (const [at, { score }] of nodes.entries())
+        expect(Math.abs(score / (greatest[at] ?? 0) - 1)).toBeLessThan(1e-9);
+    },
+    timeout,
+  );
+
+  test(
+    'find what hangs together, and count the edges of nodes',
+    async () => {
+      const sizes = [...plain.components()].map(([key, nodes]) => ({ key, nodes }));
+      sizes.sort((left, right) => right.nodes - left.nodes || compareKeys(left.key, right.key));
+      const { components, component_count } = await computed(name, { algorithm: 'connected_components' });
+      expect(component_count).toBe(sizes.length);
+      expect(components).toEqual(sizes.slice(0, 10_000));
+      for (const direction of directions) {
+        const { nodes = [] } = await computed(name, { algorithm: 'degree', direction });
+        const all = plain.nodes().map((key) => ({ key, score: plain.degree(key, direction) }));
+        all.sort((left, right) => right.score - left.score || compareKeys(left.key, right.key));
+        expect(nodes).toEqual(all.slice(0, nodes.length));
+      }
+    },
+    timeout,
+  );
+});
+
+/** Patterns by the types of edges that a graph has. */
+const patternsOf: Readonly<Record<string, readonly (readonly ModelElement[])[]>> = {
+  wordnet: [
+    // Two kinds of one thing, and the parts of what a kind is of.
+    [{ alias: 'x' }, { alias: 'kind', types: ['hypernym'] }, { alias: 'y', types: ['hypernym'], direction: 'in' }],
+    [{ alias: 'x' }, { alias: 'kind', types: ['hypernym'], maxHops: 3 }, { alias: 'part', types: ['part_meronym'] }],
+    [{ alias: 'x' }, { alias: 'y' }, { alias: 'x' }],
+  ],
+  debian: [
+    [{ alias: 'x' }, { alias: 'y' }, { alias: 'z' }, { alias: 'x' }],
+    [{ alias: 'x' }, { alias: 'y', minHops: 2, maxHops: 2 }],
+  ],
+};
+
+test.each(graphs)(
+  'patterns over the graph of $name bind what trying every way binds',
+  async ({ name, edges }) => {
+    const plain = new PlainGraph(await edges());
+    const sources = plain.sources();
+    let found = 0;
+    for (const elements of patternsOf[name] ?? []) {
+      for (let left = 15; left > 0; left -= 1) {
+        const key = random.pick(sources);
+        const expected = plain.matches(key, elements).map((match) => shownAliases(match, elements));
+        const matches = await matchesOf(name, key, elements);
+        expect({ key, elements, matches }).toEqual({ key, elements, matches: expected.sort() });
+        found += matches.length;
+      }
+    }
+    expect(found).toBeGreaterThan(0);
+  },
+  timeout,
+);
+
+async function matchesOf(table: string, key: string, elements: readonly ModelElement[]): Promise<string[]> {
+  const pattern = elements.map(({ alias, types, direction, minHops, maxHops }, at) => {
+    return { alias, ...(at === 0 ? {} : { edge: { types, direction, min_hops: minHops, max_hops: maxHops } }) };
+  });
+  const start_nodes = { keys: [key] };
+  const search = { type: 'pattern', index_name: 'g', start_nodes, pattern, params: { max_results: 0 } };
+  const searches = readGraphSearches({ graph_searches: { found: search } }) ?? [];
+  const { shown } = await database.services.graphs.searches(table, searches, () => [], owner);
+  expect(shown.found?.partial).toBeUndefined();
+  const matches = (shown.found?.matches ?? []).map(({ bindings }) =>
+    Object.values(bindings)
+      .map((node, at, nodes) => `${node.key}:${node.depth - (nodes[at - 1]?.depth ?? 0)}`)
+      .join(' '),
+  );
+  return matches.sort();
+}
+
+/** A match without the elements whose alias was there before: an answer shows each once. */
+function shownAliases(match: string, elements: readonly ModelElement[]): string {
+  return match
+    .split(' ')
+    .slice(0, new Set(elements.map(({ alias }) => alias)).size)
+    .join(' ');
+}
 
 /** Paths from words up to what all of them are kinds of, and from packages down to what all of them need. */
 const ladders = [

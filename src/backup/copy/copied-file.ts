@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { must } from '../../lib/assert.ts';
 import { readFrame, rowKind } from '../../lib/document-frame.ts';
-import { sinceOf } from '../../lib/parts/edges-part.ts';
+import { leavingEdges } from '../../lib/parts/edges-part.ts';
 import { formOfBody, partForm } from '../../lib/parts/part-body.ts';
 import { scanDocuments } from '../../storage/reader/document-scan.ts';
 import { RangeStores } from '../../storage/reader/range-stores.ts';
@@ -33,7 +33,7 @@ export class CopiedFile implements Disposable {
       let [last, bytes] = [after, 0];
       for (const found of scanDocuments(stores.documents.database, source, after, parts)) {
         const { ordinal, key, sequence: version, ttlBaseMs, writtenMs, body } = found;
-        const bodies = found.parts.map((part) => withSince(part.body, part.sequence));
+        const bodies = found.parts.map((part) => leavingPart(part.body, { list: part.sequence, document: version }));
         this.#document({ ordinal, key, version, ttlBaseMs, writtenMs, body, parts: bodies });
         last = ordinal;
         bytes += body.byteLength;
@@ -85,7 +85,7 @@ export class CopiedFile implements Disposable {
       const put = row;
       while (row + 1 < frame.rowCount && frame.kind(row + 1) === rowKind.partPut) {
         row += 1;
-        parts.push(withSince(frame.body(row), frame.sequence(row)));
+        parts.push(leavingPart(frame.body(row), { list: frame.sequence(row), document: frame.sequence(put) }));
       }
       this.#document({
         ordinal,
@@ -159,7 +159,7 @@ export class CopiedFile implements Disposable {
   }
 }
 
-/** Of a list of edges: one whose edges say since when they are there. */
-function withSince(part: Uint8Array, sequence: number): Uint8Array {
-  return formOfBody(part) === partForm.edges ? sinceOf(part, sequence) : part;
+/** Of a list of edges: one whose edges say since when they are there. `place`: sequences of the part and its document. */
+function leavingPart(part: Uint8Array, place: { list: number; document: number }): Uint8Array {
+  return formOfBody(part) === partForm.edges ? leavingEdges(part, place) : part;
 }

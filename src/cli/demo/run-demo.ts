@@ -2,6 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { DemoClient, DemoError } from './demo-client.ts';
 import { DemoServer } from './demo-server.ts';
 import { loadGlosses } from './load-glosses.ts';
+import { showNear } from './show-near.ts';
 import { showPaths } from './show-paths.ts';
 import { showSearches } from './show-searches.ts';
 import { bold, dim, type Terminal } from './terminal.ts';
@@ -31,7 +32,7 @@ const definition = {
 };
 
 /**
- * Loads WordNet's glosses through the public interface, searches them in five ways, and follows their pointers. With `url` it uses that server and
+ * Loads WordNet's glosses through the public interface, searches them in six ways, the last with their pointers, and follows these. With `url` it uses that server and
  * leaves the table there; without, it starts a server of its own in a temporary directory and removes both at the end.
  * Throws `DemoError` with one sentence for a person.
  */
@@ -58,6 +59,7 @@ async function demonstrate(url: string, directory: string, terminal: Terminal, c
     await loadGlosses({ client, table, graph: demoGraph, directory, terminal, clock });
   else terminal.write(`The table ${bold(terminal, table)} is loaded already.\n`);
   await showSearches(client, table, terminal);
+  await showNear(client, { table, graph: demoGraph }, terminal);
   await showPaths(client, { table, graph: demoGraph }, terminal);
 }
 

@@ -83,13 +83,13 @@ function matchingWord(hit: DemoHit, typed: string): string {
   return hit.words.find((word) => word.toLowerCase().startsWith(typed)) ?? hit.words[0] ?? hit.key;
 }
 
-function heading(terminal: Terminal, title: string, asked: string, answer: DemoAnswer): void {
+export function heading(terminal: Terminal, title: string, asked: string, answer: DemoAnswer): void {
   const atLeast = answer.relation === 'gte' ? 'at least ' : '';
   const found = `${atLeast}${answer.total.toLocaleString('en-US')} found in ${answer.roundTripMs.toFixed(1)} ms`;
   terminal.write(`\n${bold(terminal, `${title}: ${asked}`)}  ${dim(terminal, found)}\n`);
 }
 
-function showHit(terminal: Terminal, hit: DemoHit, definition = hit.gloss.split('; "')[0] ?? hit.gloss): void {
+export function showHit(terminal: Terminal, hit: DemoHit, definition = hit.gloss.split('; "')[0] ?? hit.gloss): void {
   const words = fit(hit.words.join(', '), wordColumns).padEnd(wordColumns);
   terminal.write(`  ${words}  ${dim(terminal, fit(definition, terminal.columns - wordColumns - 4))}\n`);
 }

@@ -1,5 +1,7 @@
 import type { InferenceCall } from '../../inference/admission.ts';
+import type { RangeWrite } from '../../storage/write-request.ts';
 import type { PartSource, Source } from '../derive-source.ts';
+
 import type { PartOutcome } from './part-outcome.ts';
 
 /** A document as it was read. */
@@ -40,6 +42,8 @@ export interface FollowedPart {
   readonly source: PartSource;
   /** What the parts depend on: with another one, every document is looked at again. */
   readonly fingerprint: string;
+  /** Of lists of edges: what the writer has to know of their index. */
+  readonly graphs?: RangeWrite['graphs'];
   /** Makes batches that share what was made last. */
   batches(): () => Batch;
 }

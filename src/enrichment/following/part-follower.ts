@@ -20,6 +20,7 @@ import { type SourceTemplates, sourceOf } from '../derive-source.ts';
 import type { BackfillLane } from './backfill-lane.ts';
 import { Failures, type NoteChange } from './failures.ts';
 import type { Batch, DocumentRow, FollowedPart, HeldPart } from './followed-part.ts';
+import { MadeThrough } from './made-through.ts';
 import { type Cursor, noteBytes, openCursor } from './part-notes.ts';
 import { isMade, madeBody, type PartOutcome } from './part-outcome.ts';
 import { backfillProgress, coveredThrough, nextWork, type Work } from './schedule.ts';
@@ -41,7 +42,7 @@ const silentPagesMax = 16;
 const encoder = new TextEncoder();
 
 /**
- * Makes the parts of one managed index, or of one enrichment, in one range. The change feed is the queue: a cursor behind the writes that came
+ * Makes the parts of one index, or of one enrichment, in one range. The change feed is the queue: a cursor behind the writes that came
  * since the index exists, and one through the documents from before it. Each batch is one entry of the range's log, with
  * its parts, the documents that failed, and the cursor, so that a kill costs the batch under way and nothing else. A part
  * applies only while its document is the one that was read.
@@ -56,6 +57,7 @@ export class PartFollower implements PartProducer {
   readonly #feedRows: FeedRows;
   readonly #stop = new AbortController();
   readonly #finished: Promise<void>;
+  readonly #made: MadeThrough;
   #cursor: Cursor;
   #silentPages = 0;
   #produced = 0;
@@ -74,6 +76,7 @@ export class PartFollower implements PartProducer {
     const { partId, fingerprint } = definition;
     const { firstSequence } = range.stored.info();
     this.#cursor = openCursor(range.stored.notes, partId, fingerprint, { head: range.head(), firstSequence });
+    this.#made = new MadeThrough(coveredThrough(this.#cursor), range.head());
     this.#failures = new Failures(range.stored, partId, deps.clock.nowMs());
     this.#progress.restartAt(this.#cursor.liveAfter);
     this.#finished = this.#run();
@@ -94,6 +97,10 @@ export class PartFollower implements PartProducer {
       failed: this.#failures.failed,
       blocker: this.#blocker,
     };
+  }
+
+  shownThrough(read: number): number {
+    return this.#made.shownBy(read, coveredThrough(this.#cursor));
   }
 
   wake(): void {
@@ -318,6 +325,7 @@ export class PartFollower implements PartProducer {
       frame.append(rowKind.state, cursorKey(this.#definition.partId), noteBytes(cursor));
       this.#silentPages = 0;
       await this.#write(frame);
+      this.#made.note(coveredThrough(cursor), this.#range.head());
     }
     for (const change of changes) change.commit();
     this.#cursor = cursor;
@@ -341,7 +349,9 @@ export class PartFollower implements PartProducer {
     const timeMs = this.#deps.clock.nowMs();
     const stamp = { requestId: 'enrichment', timeMs, timestamp: new Date(timeMs).toISOString() };
     failpoint('enrichment.before-append');
-    await this.#deps.log.append({ writes: [{ rangeId: this.#range.stored.rangeId, frame: frame.finish() }], ...stamp });
+    const { graphs } = this.#definition;
+    const write = { rangeId: this.#range.stored.rangeId, frame: frame.finish(), ...(graphs && { graphs }) };
+    await this.#deps.log.append({ writes: [write], ...stamp });
     failpoint('enrichment.after-append');
   }
 }

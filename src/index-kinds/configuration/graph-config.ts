@@ -6,8 +6,12 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { EdgeTypeConfig, GraphConfig } from '../graph.ts';
 import type { CommonIndexConfig } from '../index-kind.ts';
 
+import type { ArtifactConfig } from './artifact-config.ts';
+import { readEdgeSource } from './edge-source.ts';
+import { readIndexEnrichments } from './index-enrichments.ts';
+
 /** Members of the interface that nothing stands behind yet. */
-const unbuilt = ['summarizer', 'template', 'artifact', 'nodes', 'edge', 'context', 'resolvers', 'algebraic_planning'];
+const unbuilt = ['summarizer', 'template', 'resolvers', 'algebraic_planning'];
 const edgeTypeMembers = [
   'name',
   'field',
@@ -24,27 +28,41 @@ export function readGraphConfig(common: CommonIndexConfig, config: IndexConfig):
   for (const member of unbuilt) {
     if (members[member] !== undefined) throw refused(`\`${member}\` of a graph index is not built yet; leave it out`);
   }
-  readSource(members.source);
+  const inline = readInline(members.artifact);
+  const source = readEdgeSource(members, inline?.name);
   const { ttl_duration: ttl, edge_types: types, max_edges_per_document: most = 0 } = members;
   if (!(Number.isSafeInteger(most) && (most as number) >= 0 && (most as number) <= limits.edgesPerDocumentMax)) {
     const message = `\`max_edges_per_document\` must be an integer from 0, which is no bound, to ${limits.edgesPerDocumentMax}`;
     throw refused(message);
   }
+  const edgeTypes = readEdgeTypes(types);
+  if (source) refuseOfDocuments(edgeTypes);
   return {
     ...common,
+    ...(inline === undefined ? {} : { enrichments: [...common.enrichments, inline] }),
     type: 'graph',
     ...(ttl === undefined ? {} : { ttl_duration: readTtl(ttl) }),
-    edge_types: readEdgeTypes(types),
+    edge_types: edgeTypes,
     max_edges_per_document: most as number,
+    ...source,
   };
 }
 
-/** Edges come with documents; there is nothing to choose yet. */
-function readSource(source: unknown): void {
-  if (source === undefined) return;
-  const { kind, field = '_edges', ...others } = membersOf(source, '`source`');
-  if (kind === 'document_field' && field === '_edges' && Object.keys(others).length === 0) return;
-  throw refused('`source` of a graph index can only be {"kind":"document_field","field":"_edges"} yet; leave it out');
+/** The enrichment that an index declares for its edges. */
+function readInline(artifact: unknown): ArtifactConfig | undefined {
+  if (artifact === undefined) return undefined;
+  const isNamed = typeof artifact === 'object' && artifact !== null && Object.hasOwn(artifact, 'name');
+  const [inline] = isNamed ? readIndexEnrichments([artifact]) : [];
+  if (typeof inline === 'object') return inline;
+  throw refused('`artifact` must be an enrichment with a `name`; name one that the table has in `source.artifact`');
+}
+
+/** What is made of artifacts is known after the commit, when a write can be refused no more. */
+function refuseOfDocuments(types: readonly EdgeTypeConfig[]): void {
+  const type = types.find(({ field, topology }) => field !== undefined || topology === 'tree');
+  if (!type) return;
+  const member = type.field === undefined ? '`topology` "tree"' : '`field`';
+  throw refused(`\`edge_types\`, type "${type.name}": ${member} goes with edges that come with their documents`);
 }
 
 function readTtl(ttl: unknown): string {

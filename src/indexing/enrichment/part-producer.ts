@@ -33,6 +33,8 @@ export interface ProductionFailure {
 /** Makes the parts that one index of a range is built from, out of the documents. */
 export interface PartProducer {
   report(): ProductionReport;
+  /** Documents up to this sequence are shown, with their parts, by whoever has read the range up to `read`. */
+  shownThrough(read: number): number;
   /** Nothing waits to be made. */
   readonly isAtRest: boolean;
   /** The range has committed rows. */

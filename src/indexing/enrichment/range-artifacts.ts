@@ -104,6 +104,20 @@ export class RangeArtifacts {
     return source === undefined ? covered : Math.min(covered, this.#coverage(source));
   }
 
+  /** Documents up to this sequence are shown, with their artifacts, by whoever has read the range up to `read`. */
+  shownThrough(which: { readonly name: string } | 'texts', read: number): number {
+    const definitions = this.#followed.map(({ definition }) => definition);
+    const asked = definitions.filter(({ name, config }) =>
+      which === 'texts' ? config.full_text_index : name === which.name,
+    );
+    return asked.reduce((lowest, definition) => Math.min(lowest, this.#shown(definition, read)), read);
+  }
+
+  #shown({ name, source }: ArtifactDefinition, read: number): number {
+    const shown = this.producer(name)?.shownThrough(read) ?? read;
+    return source === undefined ? shown : this.#shown(source, shown);
+  }
+
   reports(which: 'texts' | 'all' = 'all'): RangeArtifactReport[] {
     const head = this.#range.head();
     return this.#followed

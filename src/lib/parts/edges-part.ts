@@ -1,5 +1,6 @@
 import { assert } from '../assert.ts';
 import { compareKeys } from '../key-order.ts';
+import { arrivedStamp, leavingStamp } from './edge-stamp.ts';
 import { partBody, partForm, partIdOfBody, payloadViewOf, sourceHashOf } from './part-body.ts';
 import { PayloadReader } from './payload-reader.ts';
 
@@ -103,8 +104,24 @@ export function readEdges(body: Uint8Array): Edge[] {
   return edges;
 }
 
-/** A list whose edges all say since when they are there: those of its own part since `sequence`. */
-export function sinceOf(body: Uint8Array, sequence: number): Uint8Array<ArrayBuffer> {
-  const edges = readEdges(body).map((edge) => (edge.since === 0 ? { ...edge, since: sequence } : edge));
-  return edgesBody(partIdOfBody(body), edges, sourceHashOf(body));
+/** The sequences of a list and of its document. */
+interface EdgePlace {
+  list: number;
+  document: number;
+}
+
+/** A list as it leaves its range: all of its edges say since when they are there. */
+export function leavingEdges(body: Uint8Array, { list, document }: EdgePlace): Uint8Array<ArrayBuffer> {
+  const stamp = sourceHashOf(body);
+  return edgesBody(partIdOfBody(body), sinceOf(body, list), stamp && leavingStamp(stamp, document));
+}
+
+/** A list from elsewhere, where it was at `list`, with a document that has its sequence here. */
+export function arrivedEdges(body: Uint8Array, { list, document }: EdgePlace): Uint8Array<ArrayBuffer> {
+  const stamp = sourceHashOf(body);
+  return edgesBody(partIdOfBody(body), sinceOf(body, list), stamp && arrivedStamp(stamp, document));
+}
+
+function sinceOf(body: Uint8Array, sequence: number): Edge[] {
+  return readEdges(body).map((edge) => (edge.since === 0 ? { ...edge, since: sequence } : edge));
 }

@@ -1,7 +1,7 @@
 import type { DocumentFrame } from '../../lib/document-frame.ts';
 import { rowKeepsDeclared } from '../../lib/document-frame.ts';
 import { compareEdges, type Edge, edgeCountOf, edgesBody, edgesMax, readEdges } from '../../lib/parts/edges-part.ts';
-import { formOfBody, partForm, partIdOfBody } from '../../lib/parts/part-body.ts';
+import { formOfBody, partForm, partIdOfBody, sourceHashOf } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
 import type { EdgeUpkeep, GraphRules, GraphWrites } from '../write-request.ts';
@@ -16,6 +16,14 @@ export function isEdgeList(body: Uint8Array): boolean {
 /** Whether a list may be stored as it came, for a document that has none yet. */
 export function isWholeList(body: Uint8Array): boolean {
   return edgeCountOf(body) > 0;
+}
+
+interface Merged {
+  readonly ordinal: number | undefined;
+  readonly keepsDeclared: boolean;
+  readonly key: () => string;
+  /** What the list was made from, where the server has made it. */
+  readonly stamp?: Uint8Array | undefined;
 }
 
 /** Makes the lists of edges that documents have after a write. */
@@ -39,13 +47,14 @@ export class EdgeLists {
   merged(frame: DocumentFrame, row: number, ordinal: number | undefined): Uint8Array<ArrayBuffer> | undefined {
     const body = frame.body(row);
     const keepsDeclared = (frame.flags(row) & rowKeepsDeclared) !== 0;
-    return this.#merged(partIdOfBody(body), readEdges(body), { ordinal, keepsDeclared, key: () => frame.key(row) });
+    const how = { ordinal, keepsDeclared, key: () => frame.key(row), stamp: sourceHashOf(body) };
+    return this.#merged(partIdOfBody(body), readEdges(body), how);
   }
 
   #merged(
     partId: number,
     written: readonly Edge[],
-    { ordinal, keepsDeclared, key }: { ordinal: number | undefined; keepsDeclared: boolean; key: () => string },
+    { ordinal, keepsDeclared, key, stamp }: Merged,
   ): Uint8Array<ArrayBuffer> | undefined {
     const held = ordinal === undefined ? [] : this.#held(ordinal, partId);
     const rules = this.#rules(partId);
@@ -59,7 +68,7 @@ export class EdgeLists {
       const message = `document "${key()}": \`_edges.${name}\` would have ${edges.length} edges; the index takes ${most}`;
       throw new ServiceError('too_many_edges', message);
     }
-    return edges.length === 0 ? undefined : edgesBody(partId, edges);
+    return edges.length === 0 ? undefined : edgesBody(partId, edges, stamp);
   }
 
   /** Edges that were created at this time or before have expired. */
@@ -144,24 +153,31 @@ export class EdgeLists {
   swept(upkeep: EdgeUpkeep, ordinal: number): Uint8Array<ArrayBuffer> | undefined | 'same' {
     const { partId, expiredAtOrBeforeMs = Number.NEGATIVE_INFINITY, removed = [] } = upkeep;
     const through = new Map(removed);
-    const held = this.#held(ordinal, partId);
+    const part = this.#file.loadPart(ordinal, partId);
+    const held = part ? heldEdges(part) : [];
     const kept = held.filter(({ createdMs, target, since }) => {
       return createdMs > expiredAtOrBeforeMs && since > (through.get(target) ?? -1);
     });
     if (kept.length === held.length) return 'same';
-    return kept.length === 0 ? undefined : edgesBody(partId, kept);
+    const stamp = part && sourceHashOf(part.body);
+    // A list that was made says so also when it is empty: it is not to be made again.
+    return kept.length === 0 && !stamp ? undefined : edgesBody(partId, kept, stamp);
   }
 
   /** The stored list, each edge with the sequence by which it was written. */
   #held(ordinal: number, partId: number): Edge[] {
     const part = this.#file.loadPart(ordinal, partId);
-    if (!part || !isEdgeList(part.body)) return [];
-    return readEdges(part.body).map((edge) => (edge.since === 0 ? { ...edge, since: part.sequence } : edge));
+    return part ? heldEdges(part) : [];
   }
 
   #rules(partId: number): GraphRules | undefined {
     return this.#graphs.find((rules) => rules.partId === partId);
   }
+}
+
+function heldEdges({ body, sequence }: { body: Uint8Array; sequence: number }): Edge[] {
+  if (!isEdgeList(body)) return [];
+  return readEdges(body).map((edge) => (edge.since === 0 ? { ...edge, since: sequence } : edge));
 }
 
 /** Edges with the time at which those of `before` that they are were created. Both lists are sorted. */

@@ -1,8 +1,9 @@
 import { FrameBuilder, readFrame, rowKind, rowOrdinalIsNew } from '../../lib/document-frame.ts';
-import { sinceOf } from '../../lib/parts/edges-part.ts';
+import { arrivedEdges } from '../../lib/parts/edges-part.ts';
 import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
+import type { RowPlace } from '../range/stored-rows.ts';
 import type { RangeWrite, WriteCounts } from '../write-request.ts';
 import { EdgeLists, isEdgeList } from './edge-lists.ts';
 import { documentOfRow, removeWithImage, storeList, storePartWithImage } from './row-writes.ts';
@@ -23,7 +24,7 @@ export function restoreRows(
   const frame = readFrame(write.frame);
   const images = new FrameBuilder(frame.rowCount, frame.bytes.byteLength);
   const lists = new EdgeLists(file, undefined, 0);
-  let document: { ordinal: number; isNew: boolean } | undefined;
+  let document: RowPlace | undefined;
   let rest: number[] = [];
   for (let row = 0; row < frame.rowCount; row += 1) {
     const kind = frame.kind(row);
@@ -31,7 +32,8 @@ export function restoreRows(
       const partId = frame.partId(row);
       if (isEdgeList(frame.body(row))) {
         // What was deleted before the backup is told by the sequences of that time.
-        const list = sinceOf(frame.body(row), frame.sequence(row));
+        const place = { list: frame.sequence(row), document: document.sequence };
+        const list = arrivedEdges(frame.body(row), place);
         storeList({ file, images }, frame.keyBytes(row), document, partId, list);
       } else storePartWithImage({ file, images, lists }, frame, row, document);
       rest = rest.filter((each) => each !== partId);

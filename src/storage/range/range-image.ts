@@ -1,8 +1,11 @@
 import { Database } from 'bun:sqlite';
+import { arrivedEdges, leavingEdges } from '../../lib/parts/edges-part.ts';
+import { formOfBody, partForm, sourceHashOf } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { openWriter } from '../connection.ts';
 import { DataDirectoryError } from '../directory/data-directory-error.ts';
 import type { RangeId } from '../write-request.ts';
+import { PartRows } from './part-rows.ts';
 import { rangeMigrations } from './range-migrations.ts';
 import { imageNote } from './range-snapshot.ts';
 
@@ -114,12 +117,27 @@ function takeOver(database: Database, { rangeId, generation, aboveSequence }: Im
   } | null;
   // As if the document had been written again; without any, as if the last change had been repeated.
   const place = held ?? { ordinal: last.ordinal, sequence: last.sequence };
-  if (held) database.run('UPDATE documents SET sequence = ? WHERE ordinal = ?', [sequence, held.ordinal]);
+  if (held) {
+    database.run('UPDATE documents SET sequence = ? WHERE ordinal = ?', [sequence, held.ordinal]);
+    moveEdges(database, held, sequence);
+  }
   database.run(
     'INSERT INTO changes (sequence, ordinal, deleted, previous, documents, bytes, next_ordinal, entry_index, transaction_id) ' +
       'VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)',
     [sequence, place.ordinal, held ? 0 : 1, place.sequence, documents, bytes, nextOrdinal, entryIndex],
   );
+}
+
+/** Edges that were made of a document are those of its new sequence. */
+function moveEdges(database: Database, held: { ordinal: number; sequence: number }, sequence: number): void {
+  const parts = new PartRows(database);
+  for (const partId of parts.partIds()) {
+    const part = parts.load(partId, held.ordinal);
+    if (!part || formOfBody(part.body) !== partForm.edges || !sourceHashOf(part.body)) continue;
+    const leaving = leavingEdges(part.body, { list: part.sequence, document: held.sequence });
+    const body = arrivedEdges(leaving, { list: part.sequence, document: sequence });
+    parts.put(partId, held.ordinal, part.sequence, Bun.hash.crc32(body), body);
+  }
 }
 
 function isNewer(error: unknown): error is DataDirectoryError {

@@ -63,27 +63,38 @@ export function checkUnused(
   throw new ServiceError('enrichment_in_use', message);
 }
 
-/** Throws `enrichment_in_use` where an index holds the vectors of the enrichment. */
+/** Throws `enrichment_in_use` where an index holds the vectors of the enrichment, or makes its edges of it. */
 export function refuseIndexOver(name: string, indexes: readonly NamedIndex[], what: 'dropped' | 'changed'): void {
   const index = indexes.find(({ config }) => sourceArtifactOf(config) === name);
   if (!index) return;
-  const message = `enrichment "${name}" cannot be ${what}: the index "${index.name}" holds its vectors; drop that first`;
+  const use = index.config.type === 'graph' ? 'makes its edges of it' : 'holds its vectors';
+  const message = `enrichment "${name}" cannot be ${what}: the index "${index.name}" ${use}; drop that first`;
   throw new ServiceError('enrichment_in_use', message);
 }
 
 /**
  * The configuration of an index over one of these enrichments, with the length of its vectors; any other as it is. Throws
  * `missing_embedding_artifact_enrichment` where there is none, `missing_embedding_artifact_producer` for one without
- * vectors, and `invalid_request` for a length that is not theirs.
+ * vectors, `artifact_not_found` where there is none to make edges of, and `invalid_request` for a length that is not theirs
+ * or an enrichment that edges cannot be made of.
  */
 export function overArtifact(config: CheckedIndexConfig, artifacts: readonly ArtifactConfig[]): CheckedIndexConfig {
   const wanted = sourceArtifactOf(config);
-  if (wanted === undefined || config.type !== 'embeddings' || config.sparse) return config;
+  if (wanted === undefined) return config;
   const artifact = artifacts.find(({ name }) => name === wanted);
   if (!artifact) {
+    if (config.type === 'graph') {
+      const message = `\`source.artifact\`: the table has no enrichment "${wanted.slice(0, 64)}"`;
+      throw new ServiceError('artifact_not_found', message);
+    }
     const message = `\`source_artifact_name\`: the table has no enrichment "${wanted.slice(0, 64)}"`;
     throw new ServiceError('missing_embedding_artifact_enrichment', message);
   }
+  if (config.type === 'graph') {
+    if (artifact.kind === 'asset') return config;
+    throw refused(`\`source.artifact\`: "${wanted}" is of kind "${artifact.kind}"; edges are made of kind "asset"`);
+  }
+  if (config.type !== 'embeddings' || config.sparse) return config;
   const { kind, expected_dims: dimension } = artifact;
   if (kind !== 'embedding' || dimension === undefined) {
     const message = `\`source_artifact_name\`: "${wanted}" is of kind "${kind}"; an index holds those of kind "embedding"`;

@@ -48,7 +48,7 @@ export class ArtifactService {
         throw new ServiceError('already_exists', message);
       }
       if (known && isDeepStrictEqual(known.config, config)) return;
-      if (known) refuseIndexOver(name, table.indexes, 'changed');
+      if (known) refuseIndexOver(name, indexesHeldBy(known.config, config, table), 'changed');
       checkArtifacts([config], table.artifacts);
       const row = newArtifact(config);
       if (!known) await this.#change(table, { addEnrichments: [row] });
@@ -82,6 +82,11 @@ export class ArtifactService {
     // The text index has to forget what it holds of them.
     if (gone?.config.full_text_index) await this.#tables.rebuildTextIndex(table);
   }
+}
+
+/** Indexes that another configuration of an enrichment would not fit: edges are made again of what it makes. */
+function indexesHeldBy(before: ArtifactConfig, next: ArtifactConfig, { indexes }: Table): Table['indexes'] {
+  return keepsArtifacts(before, next) ? indexes.filter(({ definition }) => definition.kind !== 'graph') : indexes;
 }
 
 /** An enrichment of the table. Fails with `artifact_not_found`. */

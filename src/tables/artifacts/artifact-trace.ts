@@ -90,9 +90,11 @@ export class ArtifactTrace {
 
 function partsOf({ artifacts, listedIndexes }: Table): MadePart[] {
   const managed = listedIndexes.filter(({ definition }) => 'managed' in definition && definition.managed !== undefined);
+  const derived = listedIndexes.filter(({ definition }) => 'derived' in definition && definition.derived !== undefined);
   return [
     ...artifacts.map(({ name, partId, config }) => ({ name, partId, kind: config.kind })),
     ...managed.map(({ name, definition }) => ({ name, partId: definition.partId, kind: 'embedding' })),
+    ...derived.map(({ name, definition }) => ({ name, partId: definition.partId, kind: 'edges' })),
   ];
 }
 

@@ -60,15 +60,17 @@ export function readIndexRecord(record: IndexRecord, artifacts: readonly Artifac
   const stored = JSON.parse(record.config) as StoredIndex;
   const { name, incarnation } = record;
   const artifact = artifactUnder(stored.config, artifacts);
-  const partId = artifact?.partId ?? record.partId;
-  const identity = { name, incarnation, partId, memOnly: stored.config.mem_only };
+  // Vectors of an enrichment are those of the index; edges that are made of one have a place of their own.
+  const holdsIt = artifact !== undefined && stored.config.type === 'embeddings';
+  const partId = holdsIt ? artifact.partId : record.partId;
+  const identity = { name, incarnation, partId, sourcePartId: artifact?.partId, memOnly: stored.config.mem_only };
   const definition = defineIndex(identity, stored.config, stored.schema);
   const managed = 'managed' in definition ? definition.managed?.embedder : undefined;
-  const embedder = artifact ? embedderConfigOf(artifact.config) : managed;
+  const embedder = holdsIt ? embedderConfigOf(artifact.config) : managed;
   return { name, incarnation, role: record.state as IndexRole, config: stored.config, definition, embedder };
 }
 
-/** The enrichment whose vectors an index holds; undefined for an index with vectors of its own. */
+/** The enrichment that an index is made of; undefined for any other. */
 function artifactUnder(
   config: CheckedIndexConfig,
   artifacts: readonly ArtifactDefinition[],

@@ -1,19 +1,11 @@
+import { type ModelElement, plainMatches } from './plain-matches.ts';
+
 /** An edge of the model. */
 export interface ModelEdge {
   source: string;
   target: string;
   type: string;
   weight: number;
-}
-
-/** An element of a pattern of the model; the first has nothing but its alias. */
-export interface ModelElement {
-  alias: string;
-  types?: readonly string[];
-  direction?: 'out' | 'in' | 'both';
-  minHops?: number;
-  maxHops?: number;
-  fits?: (key: string) => boolean;
 }
 
 /** A graph as plain maps: what a graph index has to answer, by the simplest code there is. */
@@ -69,46 +61,10 @@ export class AdjacencyMap {
     return [...depths].sort(([left, a], [right, b]) => a - b || compare(left, right));
   }
 
-  /** Matches of a pattern, each as `key:hops` by element, sorted; every way is tried. */
+  /** Matches of a pattern, as `plainMatches` shows them. */
   matches(start: string, elements: readonly ModelElement[], isShown = (_: string) => true): string[] {
-    const found = new Set<string>();
-    const take = (at: number, bound: { key: string; hops: number }[]) => {
-      const [here, element] = [bound[at], elements[at]];
-      if (!here || !element || !(element.fits?.(here.key) ?? true)) return;
-      const first = elements.findIndex(({ alias }) => alias === element.alias);
-      if (bound[first]?.key !== here.key) return;
-      const next = elements[at + 1];
-      if (!next) {
-        found.add(bound.map(({ key, hops }) => `${key}:${hops}`).join(' '));
-        return;
-      }
-      for (const { end, hops } of this.#ways(here.key, next, isShown)) take(at + 1, [...bound, { key: end, hops }]);
-    };
-    if (isShown(start)) take(0, [{ key: start, hops: 0 }]);
-    return [...found].sort();
-  }
-
-  /** Ends of all ways on which no node and no edge comes twice, but which may end where they began. */
-  #ways(start: string, element: ModelElement, isShown: (key: string) => boolean): { end: string; hops: number }[] {
-    const { types, direction = 'out', minHops = 1, maxHops = 1 } = element;
-    const edges = this.edges().filter(({ type }) => types === undefined || types.includes(type));
-    const ends: { end: string; hops: number }[] = [];
-    const walk = (nodes: readonly string[], walked: readonly ModelEdge[]) => {
-      const here = nodes[nodes.length - 1] as string;
-      if (walked.length >= minHops) ends.push({ end: here, hops: walked.length });
-      if (walked.length === maxHops || (walked.length > 0 && here === start)) return;
-      for (const edge of edges) {
-        const { source, target } = edge;
-        const out = direction !== 'in' && source === here ? [target] : [];
-        const into = direction !== 'out' && target === here ? [source] : [];
-        for (const next of [...out, ...into]) {
-          const isOpen = next === start || !nodes.includes(next);
-          if (isOpen && !walked.includes(edge) && isShown(next)) walk([...nodes, next], [...walked, edge]);
-        }
-      }
-    };
-    walk([start], []);
-    return ends;
+    const at = (key: string) => this.edges().filter(({ source, target }) => source === key || target === key);
+    return plainMatches(at, start, elements, isShown);
   }
 
   /** The least sum of weights from a node to another by Bellman and Ford; undefined where no way leads. */

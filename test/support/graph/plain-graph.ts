@@ -1,4 +1,5 @@
 import { compareKeys } from '../../../src/lib/key-order.ts';
+import { type ModelElement, plainMatches } from './plain-matches.ts';
 
 export interface PlainEdge {
   source: string;
@@ -109,6 +110,54 @@ export class PlainGraph {
       .sort((left, right) => left - right)
       .slice(0, count)
       .map(shown);
+  }
+
+  /** Of every node the share of a walk that goes on with `damping`, and else begins anywhere; after that many rounds. */
+  ranks(damping: number, rounds: number): Map<string, number> {
+    const nodes = this.nodes();
+    let ranks = new Map(nodes.map((key) => [key, 1 / nodes.length]));
+    for (let round = 0; round < rounds; round += 1) {
+      const next = new Map(nodes.map((key) => [key, 0]));
+      let spread = 0;
+      for (const [key, rank] of ranks) {
+        const out = this.#out.get(key) ?? [];
+        if (out.length === 0) spread += rank;
+        for (const { target } of out) next.set(target, (next.get(target) ?? 0) + rank / out.length);
+      }
+      const everywhere = (1 - damping + damping * spread) / nodes.length;
+      ranks = new Map([...next].map(([key, sum]) => [key, everywhere + damping * sum]));
+    }
+    return ranks;
+  }
+
+  /** Sizes of what hangs together, by the least key of each. */
+  components(): Map<string, number> {
+    const sizes = new Map<string, number>();
+    const seen = new Set<string>();
+    for (const first of this.nodes()) {
+      if (seen.has(first)) continue;
+      const found = [first];
+      seen.add(first);
+      for (const key of found) {
+        for (const { to } of this.#steps(key, 'both')) {
+          if (seen.has(to)) continue;
+          seen.add(to);
+          found.push(to);
+        }
+      }
+      sizes.set(first, found.length);
+    }
+    return sizes;
+  }
+
+  /** Matches of a pattern from one node, as `plainMatches` shows them. */
+  matches(start: string, elements: readonly ModelElement[]): string[] {
+    const at = (key: string) => [...(this.#out.get(key) ?? []), ...(this.#in.get(key) ?? [])];
+    return plainMatches(at, start, elements);
+  }
+
+  degree(key: string, direction: 'out' | 'in' | 'both'): number {
+    return this.#steps(key, direction).length;
   }
 
   /** Whether every two neighbours of a path are joined. */
