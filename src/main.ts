@@ -16,6 +16,7 @@ const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   backup: async () => (await import('./cli/backup/backup.ts')).backup,
   check: async () => (await import('./cli/check.ts')).check,
   keys: async () => (await import('./cli/keys.ts')).keys,
+  sql: async () => (await import('./cli/sql.ts')).sql,
   models: async () => (await import('./cli/models.ts')).models,
   demo: async () => (await import('./cli/demo.ts')).demo,
 };

@@ -8,9 +8,9 @@ import type { BackupResponse } from '../../protocol/database/backups.ts';
 import type { RestoreJobBody } from '../../protocol/database/restores.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { openSecrets } from '../../server/access/open-secrets.ts';
+import { type DatabaseCalls, openCalls, RefusedError } from '../database-calls.ts';
 import { configFlags, configOf } from '../load-config.ts';
 import { exitCodes, type Verb, type VerbContext } from '../verb.ts';
-import { type DatabaseCalls, openCalls, RefusedError } from './database-calls.ts';
 
 const usage = 'usage: sundew backup create|list|restore|verify LOCATION [BACKUP_ID] [options]';
 const pollMs = 200;

@@ -1,10 +1,10 @@
-import { ConfigError } from '../../config/config-error.ts';
-import { RunningConfig } from '../../config/reload.ts';
-import { commandClock } from '../../lib/clock.ts';
-import { createLogger } from '../../observability/line-logger.ts';
-import { openServices } from '../../server/open-services.ts';
-import { configOf } from '../load-config.ts';
-import type { VerbContext } from '../verb.ts';
+import { ConfigError } from '../config/config-error.ts';
+import { RunningConfig } from '../config/reload.ts';
+import { commandClock } from '../lib/clock.ts';
+import { createLogger } from '../observability/line-logger.ts';
+import { openServices } from '../server/open-services.ts';
+import { configOf } from './load-config.ts';
+import type { VerbContext } from './verb.ts';
 
 /** An answer that is no success. */
 export class RefusedError extends Error {

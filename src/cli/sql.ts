@@ -1,0 +1,65 @@
+import { ConfigError } from '../config/config-error.ts';
+import { openCalls, RefusedError } from './database-calls.ts';
+import { configFlags } from './load-config.ts';
+import { exitCodes, type Verb } from './verb.ts';
+
+interface Rows {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+}
+
+/** `sundew sql STATEMENT [PARAMETER ...]`: reads relational tables of a running server or of a data directory at rest. */
+export const sql: Verb = {
+  name: 'sql',
+  summary: 'Read relational tables by SQL, through a server or from a data directory that no server uses.',
+  usage: 'STATEMENT [PARAMETER ...] [options]',
+  flags: [
+    { flag: '--url', value: 'URL', help: 'A running server, e.g. http://127.0.0.1:8080; else the data directory.' },
+    { flag: '--key', value: 'KEY', help: 'Its credential; else the variable SUNDEW_KEY.' },
+    { flag: '--json', help: 'One JSON object a row; else columns with tabs between them.' },
+    ...configFlags(),
+  ],
+  async run(context) {
+    const [statement, ...given] = context.args.positionals;
+    if (statement === undefined) throw new ConfigError('usage: sundew sql STATEMENT [PARAMETER ...] [options]');
+    await using database = await openCalls(context);
+    try {
+      const parameters = given.map(parameterOf);
+      const answer = (await database.call('POST', '/db/v1/sql', { sql: statement, parameters })) as unknown as Rows;
+      context.print(context.args.flags.has('--json') ? asObjects(answer) : asText(answer));
+      return exitCodes.done;
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error;
+      context.explain(`${error.message}\n`);
+      return error.isRetryable ? exitCodes.retry : exitCodes.failed;
+    }
+  },
+};
+
+/** A number, true, false and null are what they are in JSON; else it is a text, which JSON quotes make of a number. */
+function parameterOf(word: string): unknown {
+  try {
+    const value: unknown = JSON.parse(word);
+    return typeof value === 'object' && value !== null ? word : value;
+  } catch {
+    return word;
+  }
+}
+
+function asObjects({ columns, rows }: Rows): string {
+  return rows
+    .map((row) => `${JSON.stringify(Object.fromEntries(columns.map((name, at) => [name, row[at]])))}\n`)
+    .join('');
+}
+
+function asText({ columns, rows }: Rows): string {
+  return [columns, ...rows].map((row) => `${row.map(cellOf).join('\t')}\n`).join('');
+}
+
+/** Tabs and ends of lines within a text would make two of one. */
+function cellOf(value: unknown): string {
+  if (value === null) return '';
+  return String(value).replace(/[\t\n\r\\]/g, (character) => escapes[character] ?? character);
+}
+
+const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r', '\\': '\\\\' };

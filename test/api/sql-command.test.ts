@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { runCommandLine } from '../../src/cli/run.ts';
+import { sql } from '../../src/cli/sql.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+let server: TestServer;
+
+async function run(...words: string[]) {
+  let [printed, explained] = ['', ''];
+  const code = await runCommandLine({ verbs: { sql: async () => sql }, version: '0' }, ['sql', ...words], {
+    environment: {},
+    print: (text) => {
+      printed += text;
+    },
+    explain: (text) => {
+      explained += text;
+    },
+  });
+  return { code, printed, explained };
+}
+
+beforeAll(async () => {
+  server = await startTestServer();
+  const properties = { name: { type: 'string' }, n: { type: 'integer' } };
+  const schema = { storage_mode: 'relational', document_schemas: { row: { schema: { type: 'object', properties } } } };
+  await server.send('POST', '/db/v1/tables/rows', { schema });
+  const inserts = { a: { name: 'one\ttwo', n: 1 }, b: { n: 2 }, c: { name: '3' } };
+  expect((await server.send('POST', '/db/v1/tables/rows/batch', { inserts })).status).toBe(201);
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+});
+
+describe('sundew sql', () => {
+  test('prints columns with tabs between them, or an object a row', async () => {
+    const url = server.url;
+    const statement = 'SELECT _id, name, n FROM rows ORDER BY _id';
+    expect(await run(statement, '--url', url)).toEqual({
+      code: 0,
+      printed: '_id\tname\tn\na\tone\\ttwo\t1\nb\t\t2\nc\t3\t\n',
+      explained: '',
+    });
+    const { printed } = await run('SELECT n FROM rows WHERE n = ? OR name = ?', '2', '"3"', '--url', url, '--json');
+    expect(printed).toBe('{"n":2}\n{"n":null}\n');
+  });
+
+  test('says what was refused, and ends with 1', async () => {
+    const { code, printed, explained } = await run('DELETE FROM rows', '--url', server.url);
+    expect({ code, printed }).toEqual({ code: 1, printed: '' });
+    expect(explained).toContain('invalid_query: sql: only SELECT');
+    expect((await run()).code).toBe(2);
+  });
+});
