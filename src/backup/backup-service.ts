@@ -107,7 +107,7 @@ export class BackupService {
       await attempt.discard();
       throw error;
     }
-    // Where nobody knows whether the manifest is there, what it names has to stay.
+    // The manifest may have been written all the same: the files that it names stay.
     if (failures.size > 0 && ![...failures.values()].some(isUnknown)) await attempt.discard();
     for (const [table, error] of failures) this.#deps.onFailed(table, error);
     return outcomeOf(names, failures, target);
@@ -262,7 +262,7 @@ function outcomeOf(
   return { backupId, status: failures.size === names.length ? 'failed' : 'partial', tables };
 }
 
-/** A fault of ours says no more than that it is one; the log has the rest. */
+/** Internal errors are not described to the caller; the log has them. */
 function diagnosis(error: unknown): Required<Pick<BackedUpTable, 'error' | 'code' | 'retryable'>> {
   if (!(error instanceof ServiceError)) {
     return { error: 'a fault of the server; the log has the details', code: 'internal', retryable: false };

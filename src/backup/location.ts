@@ -50,7 +50,7 @@ export class Locations {
     this.#deps = deps;
   }
 
-  /** Throws `invalid_request` for what is no location, `connection_not_found`, and `forbidden` outside of what is allowed. */
+  /** Throws `invalid_request` for a malformed location, `connection_not_found`, and `forbidden` outside of what is allowed. */
   open({ location, connection }: LocationRequest, use: LocationUse): Location {
     const address = readAddress(location);
     const found = connection === undefined ? this.#inferred(address, use) : this.#named(connection, address, use);

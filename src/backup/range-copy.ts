@@ -50,7 +50,7 @@ export class RangeCopy implements Disposable {
   readonly #graphParts: readonly number[];
   /** The range's own files; undefined where its documents are copied line by line. */
   image: ImageFile[] | undefined;
-  /** With the number of the range it says which life of a range this is. */
+  /** Tells this range from an earlier one of the same number. */
   readonly firstSequence: number;
   readonly #imageOf: ImageOf | undefined;
   readonly #target: CopyTarget;

@@ -18,7 +18,7 @@ interface ErrorBody {
   retry_after_ms?: number;
 }
 
-/** Whatever was thrown, as the only error that a caller may see. A fault of ours says nothing but that. */
+/** Whatever was thrown, as the error that a caller may see. Internal errors are not described. */
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   const message = 'internal error; the log of the server has the details under the request id';

@@ -119,7 +119,7 @@ class ConstraintCheck {
   #followRow(named: Row, row: KeyedRow, column: string, onDelete: 'cascade' | 'set_null'): void {
     const { table, file, key } = named;
     const name = decoder.decode(key);
-    // Who writes a row and deletes what it names has made a mistake, which nothing may hide.
+    // A write that stores a row and deletes what it names is a mistake: it is refused, whatever `on_delete` says.
     if (this.#writtenKeys.has(`${file.rangeId} ${name}`)) {
       throw violation(`"${column}" names a row that the same write deletes`, table, column, name, 'references');
     }
@@ -129,7 +129,7 @@ class ConstraintCheck {
       this.#removed.push(named);
       return;
     }
-    // Absent is what a column is that may be null.
+    // A column that may be null can be absent.
     const { [column]: _, ...document } = JSON.parse(decoder.decode(row.body)) as Record<string, unknown>;
     const body = encoder.encode(JSON.stringify(document));
     const { ttlBaseMs, writtenMs } = row;

@@ -15,7 +15,7 @@ interface EdgeSweeperDeps {
   log: RangeLog;
   clock: Clock;
   limits: LimitOptions;
-  /** Whether a jump of the clock holds the removal of what has expired back. */
+  /** True after a jump of the clock: expired edges are then not removed yet. */
   isPaused(): boolean;
   onSwept(tableName: string, edges: number): void;
   onFailed(tableName: string, error: unknown): void;

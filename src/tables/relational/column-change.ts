@@ -18,7 +18,7 @@ interface NamedTable {
 
 /**
  * Fails with `constraint_violation` unless every row that is stored obeys the columns of `next`: what the schema says of a row,
- * values that must be unique, and rows that have to be there. For who keeps writes of rows out meanwhile.
+ * values that must be unique, and rows that have to be there. The caller keeps writes of rows out meanwhile.
  */
 export async function checkColumnChange(
   table: Table,
@@ -62,7 +62,7 @@ function* pagesOf(documents: TableLease['ranges'][number]['stored']['documents']
   }
 }
 
-/** The rules of columns that were not as they will be. */
+/** The rules of the columns that the change adds or alters. */
 class NewRules {
   readonly #table: string;
   readonly #columns: readonly RelationalColumn[];

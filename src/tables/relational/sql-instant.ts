@@ -30,7 +30,7 @@ const attemptsMax = 16;
 
 /**
  * Opens tables for a statement, all of their ranges as of one instant. Their files are read where they are if they can be; a
- * process has few files open at a time, and a row filter cannot be said in SQL, so the rows of other tables are copied.
+ * process has few files open at a time, and a row filter cannot be expressed in SQL, so the rows of other tables are copied.
  */
 export class SqlInstant {
   readonly #deps: InstantDeps;

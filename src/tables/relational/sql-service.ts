@@ -69,7 +69,7 @@ export class SqlService {
   }
 }
 
-/** What a `;` means nothing in. */
+/** Strings, quoted names and comments: a `;` inside of them ends no statement. */
 const opaque = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
 
 function checkStatement(sql: string): void {

@@ -90,7 +90,7 @@ export class TtlSweeper implements Service {
     return removed;
   }
 
-  /** Whether a jump of the clock holds deletion back. */
+  /** True after a jump of the clock: expired documents are then not deleted yet. */
   get paused(): boolean {
     return this.#deps.clock.monotonicMs() < this.#pausedUntilMs;
   }
