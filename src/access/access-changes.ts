@@ -6,7 +6,7 @@ import type { AccessStore } from '../storage/catalog/access-store.ts';
 import type { AccessState } from './access-state.ts';
 import type { Grant } from './grants.ts';
 
-interface Parts {
+interface Deps {
   readonly state: AccessState;
   readonly store: AccessStore;
   readonly clock: Pick<Clock, 'nowMs'>;
@@ -22,7 +22,7 @@ export class AccessChanges {
   readonly #onChange: () => void;
   readonly #mutex = new KeyedMutex();
 
-  constructor({ state, store, clock, onChange }: Parts) {
+  constructor({ state, store, clock, onChange }: Deps) {
     this.state = state;
     this.clock = clock;
     this.#store = store;

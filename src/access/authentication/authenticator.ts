@@ -26,7 +26,7 @@ export interface Authenticator {
 
 const passwordKeptMs = 60_000;
 
-interface Parts {
+interface Deps {
   readonly state: AccessState;
   readonly clock: Clock;
   readonly passwords: Passwords;
@@ -38,15 +38,15 @@ interface Parts {
  * header until `forget`: at every change of access.
  */
 export class CatalogAuthenticator implements Authenticator {
-  readonly #parts: Parts;
+  readonly #deps: Deps;
   readonly #throttle: FailureThrottle;
   readonly #verified = new VerifiedCredentials();
   /** Counts the calls of `forget`, so that what was being checked meanwhile is not remembered. */
   #epoch = 0;
 
-  constructor(parts: Parts) {
-    this.#parts = parts;
-    this.#throttle = new FailureThrottle(parts.clock);
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#throttle = new FailureThrottle(deps.clock);
   }
 
   identify(headers: Headers, origin: Origin): Session | Promise<Session> {
@@ -74,13 +74,13 @@ export class CatalogAuthenticator implements Authenticator {
 
   /** What is not is checked again, and takes its place. */
   #isFresh({ expiresMs, untilMs }: Verified): boolean {
-    const { clock } = this.#parts;
+    const { clock } = this.#deps;
     if (expiresMs !== undefined && clock.nowMs() >= expiresMs) return false;
     return untilMs === undefined || clock.monotonicMs() < untilMs;
   }
 
   #identifyKey({ keyId, secret }: Extract<Credential, { kind: 'key' }>, header: string, origin: Origin): Session {
-    const { state, clock } = this.#parts;
+    const { state, clock } = this.#deps;
     const key = state.key(keyId);
     // An unknown id costs what a wrong secret costs.
     const isRight = isSecret(secret, key?.secretSha256 ?? noDigest);
@@ -98,7 +98,7 @@ export class CatalogAuthenticator implements Authenticator {
     header: string,
     client: string | undefined,
   ): Promise<Session> {
-    const { state, clock, passwords, onRefused } = this.#parts;
+    const { state, clock, passwords, onRefused } = this.#deps;
     try {
       this.#throttle.check(client ?? '');
     } catch (error) {
@@ -121,14 +121,14 @@ export class CatalogAuthenticator implements Authenticator {
     try {
       this.#throttle.failed(client ?? '');
     } catch (error) {
-      this.#parts.onRefused?.('throttled', client);
+      this.#deps.onRefused?.('throttled', client);
       return error as ServiceError;
     }
     return this.#refused(reason, client, 'the credential is not valid');
   }
 
   #refused(reason: Refusal, client: string | undefined, message: string): ServiceError {
-    this.#parts.onRefused?.(reason, client);
+    this.#deps.onRefused?.(reason, client);
     return new ServiceError('unauthorized', message);
   }
 }

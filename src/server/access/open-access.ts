@@ -12,7 +12,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import type { AccessStore, CatalogAccessStore } from '../../storage/catalog/access-store.ts';
 import { DataDirectoryError } from '../../storage/directory/data-directory-error.ts';
 
-interface Parts {
+interface Deps {
   readonly config: Config;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -29,7 +29,7 @@ interface Access {
 }
 
 /** Users and keys while authentication is on; undefined while it is off. Refuses to start where they cannot be read. */
-export async function openAccess(store: CatalogAccessStore, parts: Parts): Promise<Access | undefined> {
+export async function openAccess(store: CatalogAccessStore, parts: Deps): Promise<Access | undefined> {
   const { config, clock, logger, metrics, checkFilter } = parts;
   if (!config.authEnabled) {
     if (store.rows().users.length > 0) {
