@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 39aa999fef9429683526d296b44d05cc76cdd26b658d0fab6a61a749e8de9067
+// SHA-256 of its sources: f3ec80712f03a7da0b1f3b7672296cbcdf8ab12711cf4b8432db776b845158ce
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -139,7 +139,10 @@ export declare function grammarRefused(grammar: number): Uint32Array;
  * As `graphSearch` for edges of a node or a traversal: the body of the answer as its route gives it, but for the time that
  * it took. Null where the search is not short or its answer not whole.
  */
-export declare function graphBodyAtOnce(handles: Array<number>, requestJson: string, removedJson: string): string | null
+export declare function graphBodyAtOnce(handles: Array<number>, requestJson: string, removedJson: string): string | null;
+
+/** How often the algorithm that runs under the number `operation` has gone through its graph; 0 where none does. */
+export declare function graphIterations(operation: number): number;
 
 /**
  * Runs a graph search over the graph index of each range of a table. `removedJson` maps keys of deleted documents to the

@@ -118,6 +118,13 @@ export interface NativeGraphAnswer {
   touched?: string[];
 }
 
+/** The caller of a graph search. */
+export interface GraphCaller {
+  readonly signal: AbortSignal;
+  /** Is given a function that tells how often an algorithm has gone through the graph, as long as it runs. */
+  readonly watch?: (iterations: () => number) => void;
+}
+
 /**
  * Runs a graph search over the graph index of each range of a table. `removed`: keys of deleted documents, each with the
  * sequence of every range up to which edges to it are gone. Throws `invalid_query`, and `query_timeout` for an aborted signal.
@@ -126,9 +133,10 @@ export async function searchGraph(
   handles: number[],
   request: NativeGraphRequest,
   removed: Readonly<Record<string, readonly number[]>>,
-  caller: { readonly signal: AbortSignal },
+  caller: GraphCaller,
 ): Promise<NativeGraphAnswer> {
   const operation = takeOperation();
+  caller.watch?.(() => callNative(() => nativeAddon().graphIterations(operation)));
   const [requestJson, removedJson] = [JSON.stringify(request), JSON.stringify(removed)];
   const started = callNative(() => nativeAddon().graphSearch(handles, requestJson, removedJson, operation));
   const answer = typeof started === 'string' ? started : await untilAborted(operation, started, caller);

@@ -7,7 +7,7 @@ import { startTestServer, type TestServer } from '../support/test-server.ts';
 interface Job {
   job_id: string;
   phase: string;
-  progress: { step: string; written: number };
+  progress: { step: string; iterations?: number; written: number };
   result?: {
     node_count: number;
     edge_count: number;
@@ -50,7 +50,8 @@ async function document(key: string): Promise<Record<string, unknown>> {
 describe('an algorithm over a whole graph', () => {
   test('ranks nodes by what leads to them', async () => {
     const { phase, result, progress } = await run({ algorithm: 'pagerank', edge_types: ['to'] });
-    expect({ phase, progress }).toEqual({ phase: 'succeeded', progress: { step: 'done', written: 0 } });
+    const iterations = result?.iterations ?? 0;
+    expect({ phase, progress }).toEqual({ phase: 'succeeded', progress: { step: 'done', iterations, written: 0 } });
     expect(result).toMatchObject({ node_count: 6, edge_count: 6, has_converged: true });
     expect(result?.nodes?.map(({ key }) => key)).toEqual(['z', 'a', 'm', 'ghost', 'q', 'p']);
     const sum = result?.nodes?.reduce((total, { score }) => total + score, 0) ?? 0;

@@ -11,7 +11,7 @@ use sundew_graph::search::{GraphAnswer, GraphRequest, RemovedTargets, body_of, s
 use crate::guard::{Answered, EngineTask, call};
 use crate::indexes::graph_index;
 use crate::json::{from_json, to_json};
-use crate::operations::Operation;
+use crate::operations::{self, Operation};
 
 pub struct GraphInput {
     indexes: Vec<Arc<GraphIndex>>,
@@ -42,7 +42,7 @@ pub fn graph_search(
         let input = GraphInput { indexes, request_json, removed_json, operation: Operation::start(operation) };
         Ok(Answered::Later(EngineTask::start(input, |input| {
             let (request, removed) = read(&input.request_json, &input.removed_json)?;
-            let answer = search(&input.indexes, &request, &removed, &|| input.operation.flag.is_cancelled())?;
+            let answer = search(&input.indexes, &request, &removed, &input.operation)?;
             input.indexes.clear();
             to_json(&answer)
         })))
@@ -63,6 +63,12 @@ pub fn graph_body_at_once(
         let body = found.and_then(|(answer, request)| body_of(&answer, &request.search));
         body.transpose().map_err(|error| EngineError::internal(format!("body of a graph search: {error}")))
     })
+}
+
+/// How often the algorithm that runs under the number `operation` has gone through its graph; 0 where none does.
+#[napi]
+pub fn graph_iterations(operation: u32) -> u32 {
+    operations::iterations(operation)
 }
 
 fn indexes_of(handles: &[u32]) -> Result<Vec<Arc<GraphIndex>>, EngineError> {

@@ -170,7 +170,7 @@ impl<'a> EdgeRows<'a> {
     fn no_graph(&self, key: &str, name: &str) -> EngineError {
         let is_other = self.context.others.iter().any(|index| index.name == name);
         let what = if is_other {
-            "names an index that is not a graph and holds no edges"
+            "names an index that takes no edges of a write: it is not a graph, or its edges are made of an artifact"
         } else {
             "names no index of the table; create a graph index of this name first"
         };

@@ -77,6 +77,9 @@ export const algorithmJob = Type.Object({
   phase: Type.String({ description: '`queued`, `running`, `succeeded`, `failed` or `cancelled`' }),
   progress: Type.Object({
     step: Type.String({ description: '`waiting`, `computing`, `writing` or `done`' }),
+    iterations: Type.Optional(
+      Type.Integer({ description: 'Of `pagerank`: how often the graph was gone through, noted twice a second' }),
+    ),
     written: Type.Integer({ description: 'Nodes whose documents have been written' }),
   }),
   result: Type.Optional(

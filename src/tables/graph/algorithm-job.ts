@@ -1,10 +1,10 @@
 import { type Caller, serverCaller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import type { NativeGraphAnswer } from '../../engine/native-graph.ts';
+import type { GraphCaller, NativeGraphAnswer } from '../../engine/native-graph.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { JobHandler, RunningJob } from '../../jobs/job.ts';
 import { backoffMs } from '../../lib/backoff.ts';
-import { type Clock, pause } from '../../lib/clock.ts';
+import { type Clock, pause, within } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { AlgorithmRequest } from '../../query/request/graph/algorithm-request.ts';
 import type { Table } from '../table.ts';
@@ -32,6 +32,8 @@ export interface AlgorithmState {
   index: string;
   asked: AlgorithmRequest;
   step: 'waiting' | 'computing' | 'writing' | 'done';
+  /** How often the graph was gone through; of `pagerank`. */
+  iterations?: number;
   /** Nodes whose documents have been written, of all. */
   written: number;
   result?: AlgorithmResult;
@@ -47,6 +49,8 @@ interface AlgorithmJobDeps {
   clock: Clock;
 }
 
+/** Between two notes of how far the computing is. */
+const progressMs = 500;
 const writeRetries = { firstMs: 200, maxMs: 10_000 };
 /** Writes of one page that are tried before the job is. */
 const writeAttemptsMax = 8;
@@ -87,9 +91,16 @@ export class AlgorithmJob implements JobHandler {
     const table = tables.get(name, caller, 'read');
     state.step = 'computing';
     state.written = 0;
+    delete state.iterations;
     await job.save(state);
-    const answer = await this.#compute(table, indexName, asked, caller);
+    const progress = { iterations: () => 0 };
+    const computing = this.#compute(table, indexName, asked, {
+      ...caller,
+      watch: (each) => (progress.iterations = each),
+    });
+    const answer = await this.#followed(computing, () => progress.iterations(), { job, state });
     state.result = resultOf(asked, answer);
+    if (state.result.iterations !== undefined) state.iterations = state.result.iterations;
     if (asked.writeField === undefined) return;
     state.step = 'writing';
     for (const [at, page] of (answer.value_pages ?? []).entries()) {
@@ -104,16 +115,33 @@ export class AlgorithmJob implements JobHandler {
     }
   }
 
+  /** Waits for what is computed, and notes from time to time how far it is. */
+  async #followed(
+    computing: Promise<NativeGraphAnswer>,
+    iterations: () => number,
+    { job, state }: { job: RunningJob; state: AlgorithmState },
+  ): Promise<NativeGraphAnswer> {
+    // Awaited in turns; a note that cannot be kept ends the job before it.
+    computing.catch(() => {});
+    while (!(await within(this.#deps.clock, progressMs, computing))) {
+      const done = iterations();
+      if (done === 0 || done === state.iterations) continue;
+      state.iterations = done;
+      await job.save(state);
+    }
+    return computing;
+  }
+
   async #compute(
     table: Table,
     indexName: string,
     { algorithm, edges, limit, writeField }: AlgorithmRequest,
-    { signal }: { readonly signal: AbortSignal },
+    caller: GraphCaller,
   ): Promise<NativeGraphAnswer> {
     const { clock } = this.#deps;
     using lease = await table.lease();
     const graph = new OpenGraph({ table, ranges: lease.ranges, clock }, graphIndexOf(table, indexName));
-    if ((await graph.waitUntilShown(signal)) !== undefined) {
+    if ((await graph.waitUntilShown(caller.signal)) !== undefined) {
       throw new ServiceError('unavailable', `the index "${indexName}" does not show every write yet`);
     }
     const search = { algorithm: { algorithm, limit, takes_all: writeField !== undefined } };
@@ -129,7 +157,7 @@ export class AlgorithmJob implements JobHandler {
       hidden: expiredKeys(table, lease.ranges, clock),
       ...bounds,
     };
-    const answer = await graph.search(request, { signal });
+    const answer = await graph.search(request, caller);
     if (answer.partial === undefined) return answer;
     const message = `the graph is too large for an algorithm: the bound on its ${answer.partial} was met`;
     throw new ServiceError('limit_exceeded', message);

@@ -13,7 +13,7 @@ interface ShownAlgorithm {
   job_id: string;
   algorithm: string;
   phase: JobRecord['phase'];
-  progress: { step: AlgorithmState['step']; written: number };
+  progress: { step: AlgorithmState['step']; iterations?: number; written: number };
   result?: AlgorithmResult;
   code?: string;
   error?: string;
@@ -70,13 +70,13 @@ export class AlgorithmService {
 
 function shown(
   { jobId, phase }: JobRecord,
-  { asked, step, written, result, code, error }: AlgorithmState,
+  { asked, step, iterations, written, result, code, error }: AlgorithmState,
 ): ShownAlgorithm {
   return {
     job_id: String(jobId),
     algorithm: asked.name,
     phase,
-    progress: { step, written },
+    progress: { step, ...(iterations === undefined ? {} : { iterations }), written },
     ...(result === undefined || phase !== 'succeeded' ? {} : { result }),
     ...(code === undefined ? {} : { code }),
     ...(error === undefined ? {} : { error }),

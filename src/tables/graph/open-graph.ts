@@ -1,5 +1,6 @@
 import { limits } from '../../config/limits.ts';
 import {
+  type GraphCaller,
   graphBodyAtOnce,
   type NativeGraphAnswer,
   type NativeGraphRequest,
@@ -78,11 +79,7 @@ export class OpenGraph {
   }
 
   /** Fails with `unavailable` while the index is not open, and as `searchGraph`. */
-  async search(
-    request: GraphSearchRequest,
-    caller: { readonly signal: AbortSignal },
-    attempt = 1,
-  ): Promise<NativeGraphAnswer> {
+  async search(request: GraphSearchRequest, caller: GraphCaller, attempt = 1): Promise<NativeGraphAnswer> {
     const handles = this.#handles();
     try {
       return await searchGraph(handles, this.#whole(request), removedTargetsOf(this.#ranges), caller);

@@ -107,6 +107,7 @@ fn pagerank(
         }
         report.iterations += 1;
         report.has_converged = change < tolerance;
+        view.bounds().iterated(report.iterations);
         if !view.bounds_mut().goes_on() {
             break;
         }

@@ -7,6 +7,20 @@ use super::request::GraphRequest;
 /// Edges between two looks at the clock.
 const EDGES_BETWEEN_LOOKS: u64 = 4096;
 
+/// What goes on beside a search: whether it is given up, and who hears how far it is. A function that tells the one is enough.
+pub trait Watch {
+    fn is_cancelled(&self) -> bool;
+
+    /// An algorithm over the whole graph has gone through it so often.
+    fn iterated(&self, _iterations: u32) {}
+}
+
+impl<F: Fn() -> bool> Watch for F {
+    fn is_cancelled(&self) -> bool {
+        self()
+    }
+}
+
 pub struct Bounds<'a> {
     edges_max: u64,
     nodes_max: u64,
@@ -14,25 +28,30 @@ pub struct Bounds<'a> {
     /// Number of edges at which bounds are compared next.
     next_look: u64,
     until: Instant,
-    is_cancelled: &'a dyn Fn() -> bool,
+    watch: &'a dyn Watch,
     was_cancelled: bool,
     partial: Option<&'static str>,
 }
 
 impl<'a> Bounds<'a> {
-    pub fn new(request: &GraphRequest, is_cancelled: &'a dyn Fn() -> bool) -> Self {
+    pub fn new(request: &GraphRequest, watch: &'a dyn Watch) -> Self {
         let mut bounds = Self {
             edges_max: request.edges_max,
             nodes_max: request.nodes_max,
             edges_seen: 0,
             next_look: 0,
             until: Instant::now() + Duration::from_millis(request.millis_max),
-            is_cancelled,
+            watch,
             was_cancelled: false,
             partial: None,
         };
         bounds.set_next_look();
         bounds
+    }
+
+    /// As `Watch::iterated`.
+    pub fn iterated(&self, iterations: u32) {
+        self.watch.iterated(iterations);
     }
 
     pub fn was_cancelled(&self) -> bool {
@@ -83,7 +102,7 @@ impl<'a> Bounds<'a> {
 
     /// Whether there is time to go on with something that takes long by itself.
     pub fn goes_on(&mut self) -> bool {
-        self.was_cancelled |= (self.is_cancelled)();
+        self.was_cancelled |= self.watch.is_cancelled();
         if Instant::now() >= self.until {
             self.stop("time");
         }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use sundew_base::error::EngineError;
 
 pub use body::body_of;
+pub use bounds::Watch;
 pub use request::{
     Algorithm, AlgorithmOptions, Direction, FoundPath, GraphAnswer, GraphRequest, PatternEdge, PatternElement,
     PatternOptions, RemovedTargets, Search, WeightMode,
@@ -31,15 +32,15 @@ use view::GraphView;
 
 /// Answers a request on the newest commit of each index. The indexes are those of the table's ranges, in order.
 ///
-/// Errors: `invalid_query` for a weight that the mode cannot take; `query_timeout` when `is_cancelled` says so.
+/// Errors: `invalid_query` for a weight that the mode cannot take; `query_timeout` when `watch` has cancelled it.
 pub fn search(
     indexes: &[Arc<GraphIndex>],
     request: &GraphRequest,
     removed: &RemovedTargets,
-    is_cancelled: &dyn Fn() -> bool,
+    watch: &dyn Watch,
 ) -> Result<GraphAnswer, EngineError> {
     let snapshots: Vec<Arc<Snapshot>> = indexes.iter().map(|index| index.snapshot()).collect();
-    let mut view = GraphView::new(&snapshots, request, removed, is_cancelled);
+    let mut view = GraphView::new(&snapshots, request, removed, watch);
     let mut answer = match &request.search {
         Search::Edges { limit, after } => edges::page(&mut view, request, *limit, after.as_ref()),
         Search::Traverse(options) => traverse::traverse(&mut view, request, options),

@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn documents_come_in_blocks_as_they_come_one_by_one() {
-        let spread = |doc: &DocId| doc % 3 == 0 || (500..600).contains(doc);
+        let spread = |doc: &DocId| doc.is_multiple_of(3) || (500..600).contains(doc);
         let wanted: Vec<DocId> = (0..1_000).filter(spread).collect();
         for first in [0, 1, 64, 550, 998] {
             let mut scorer = ConstantDocs::scorer(Arc::new(bits(1_000, &wanted)), 1.0);

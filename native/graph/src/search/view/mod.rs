@@ -12,7 +12,7 @@ mod local_nodes;
 mod page;
 
 use self::local_nodes::LocalNodes;
-use super::bounds::Bounds;
+use super::bounds::{Bounds, Watch};
 use super::request::{Direction, FoundEdge, GraphRequest, RemovedTargets};
 use crate::key_hash::{BuildKeyHasher, hash_key};
 use crate::segment::Columns;
@@ -91,7 +91,7 @@ impl<'a> GraphView<'a> {
         snapshots: &'a [Arc<Snapshot>],
         request: &'a GraphRequest,
         removed: &'a RemovedTargets,
-        is_cancelled: &'a dyn Fn() -> bool,
+        watch: &'a dyn Watch,
     ) -> Self {
         let type_names = type_names(snapshots, request);
         let segments = segment_views(snapshots, &type_names);
@@ -122,7 +122,7 @@ impl<'a> GraphView<'a> {
             followed_types: Rc::default(),
             expired_at_or_before_ms: request.expired_at_or_before_ms.unwrap_or(i64::MIN),
             reports_nodes: request.reports_nodes,
-            bounds: Bounds::new(request, is_cancelled),
+            bounds: Bounds::new(request, watch),
         };
         for key in &request.hidden {
             let node = view.number_of(key, hash_key(key.as_bytes()));
