@@ -347,7 +347,7 @@ describe('a graph index over an artifact', () => {
     const table = await GraphTable.create(server, 't', { graph: byFacts });
     const answer = await insert(table, { a: { _edges: { g: { to: [{ target: 'b' }] } } } });
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_edge' } });
-    expect(JSON.stringify(answer.body)).toContain('holds no edges');
+    expect(JSON.stringify(answer.body)).toContain('takes no edges of a write');
   });
 
   test('may be declared with its table, and its own enrichment goes with it', async () => {
