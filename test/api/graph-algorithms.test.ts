@@ -123,6 +123,18 @@ describe('an algorithm over a whole graph', () => {
     });
   });
 
+  test('of a table is not told of by another one that is made under its name', async () => {
+    const first = await GraphTable.create(server, 'again');
+    await first.link({ a: ['b'] });
+    const { job_id } = await run({ algorithm: 'degree' }, first);
+    expect((await server.send('DELETE', first.path)).status).toBe(204);
+    const second = await GraphTable.create(server, 'again');
+    for (const method of ['GET', 'DELETE']) {
+      const answer = await server.send(method, `${second.path}/indexes/g/algorithms/${job_id}`);
+      expect(answer).toMatchObject({ status: 404, body: { code: 'job_not_found' } });
+    }
+  });
+
   test.each([
     [{}, '"algorithm" is missing'],
     [{ algorithm: 'betweenness' }, '"algorithm" must be one of'],

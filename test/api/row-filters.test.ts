@@ -171,3 +171,32 @@ test('a document that became hidden a moment ago is in no answer, whatever the i
   }
   await writes.batch('notes', bodyOf({ deletes: ['m'], sync_level: 'full_index' }), owner);
 });
+
+test('no reader is shown the body of a document that was hidden, while it changes to and fro', async () => {
+  const { tables, writes, documents, graphs } = database.services;
+  const keys = Array.from({ length: 40 }, (_, at) => `k${at}`);
+  await tables.create('flips', { num_shards: 2, indexes: { near: { type: 'graph' } } }, owner);
+  const to = keys.map((target) => ({ target }));
+  const write = (kind: string) => {
+    const inserts = keys.map((key) => [key, { kind, ...(key === 'k0' ? { _edges: { near: { to } } } : {}) }]);
+    return writes.batch('flips', bodyOf({ inserts: Object.fromEntries(inserts) }), owner);
+  };
+  const caller = testCaller({ rowFilter: { flips: { term: { kind: 'tv' } } } });
+  const shown = new Set<string>();
+  const look = async () => {
+    for await (const page of await documents.scan('flips', { fields: ['kind'] }, caller)) {
+      for (const line of page) shown.add((JSON.parse(line) as { kind: string }).kind);
+    }
+    const request = { start: 'k0', include_documents: true, max_depth: 1 };
+    const found = JSON.parse(await graphs.traverse('flips', 'near', request, caller)) as {
+      results: { document?: { kind: string } }[];
+    };
+    for (const { document } of found.results) if (document) shown.add(document.kind);
+  };
+  await write('tv');
+  for (let round = 0; round < 40; round += 1) {
+    await Promise.all([look(), write(round % 2 === 0 ? 'secret' : 'tv'), look()]);
+  }
+  await look();
+  expect([...shown]).toEqual(['tv']);
+}, 60_000);

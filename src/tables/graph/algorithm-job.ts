@@ -7,7 +7,7 @@ import { backoffMs } from '../../lib/backoff.ts';
 import { type Clock, pause, within } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { AlgorithmRequest } from '../../query/request/graph/algorithm-request.ts';
-import type { Table } from '../table.ts';
+import { type Table, tableNotFound } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import type { BatchWriter } from '../writes/batch-writer.ts';
 import { graphIndexOf, OpenGraph } from './open-graph.ts';
@@ -29,6 +29,8 @@ export interface AlgorithmResult {
 /** What a job keeps of itself. */
 export interface AlgorithmState {
   table: string;
+  /** A table that is made again under its name is another one. */
+  tableId: number;
   index: string;
   asked: AlgorithmRequest;
   step: 'waiting' | 'computing' | 'writing' | 'done';
@@ -85,10 +87,10 @@ export class AlgorithmJob implements JobHandler {
   }
 
   async #run(job: RunningJob, state: AlgorithmState): Promise<void> {
-    const { tables, clock } = this.#deps;
-    const { table: name, index: indexName, asked } = state;
+    const { clock } = this.#deps;
+    const { index: indexName, asked } = state;
     const caller = serverCaller(`job ${job.record.jobId}`, job.signal);
-    const table = tables.get(name, caller, 'read');
+    const table = this.#tableOf(state, caller);
     state.step = 'computing';
     state.written = 0;
     delete state.iterations;
@@ -107,12 +109,19 @@ export class AlgorithmJob implements JobHandler {
       const values = JSON.parse(page) as [key: string, value: unknown][];
       const operation = (value: unknown) => [{ op: '$set', path: `$.${asked.writeField}`, value }];
       const transforms = values.map(([key, value]) => ({ key, operations: operation(value) }));
-      await this.#write(name, encoder.encode(JSON.stringify({ transforms })), caller);
+      await this.#write(state, encoder.encode(JSON.stringify({ transforms })), caller);
       state.written += values.length;
       if (at % pagesPerNote === 0) await job.save(state);
       if (job.signal.aborted) throw new ServiceError('unavailable', 'the job was stopped');
       await pause(clock, 0, job.signal);
     }
+  }
+
+  /** The table that the job was asked for. Fails with `table_not_found` when it is gone, also where another has its name. */
+  #tableOf({ table: name, tableId }: AlgorithmState, caller: Caller): Table {
+    const table = this.#deps.tables.get(name, caller, 'read');
+    if (table.id !== tableId) throw tableNotFound(name);
+    return table;
   }
 
   /** Waits for what is computed, and notes from time to time how far it is. */
@@ -164,10 +173,11 @@ export class AlgorithmJob implements JobHandler {
   }
 
   /** Transforms of documents that are not there change nothing. */
-  async #write(table: string, body: Uint8Array, caller: Caller): Promise<void> {
+  async #write(state: AlgorithmState, body: Uint8Array, caller: Caller): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        await this.#deps.writes.batch(table, body, caller);
+        const { name } = this.#tableOf(state, caller);
+        await this.#deps.writes.batch(name, body, caller);
         return;
       } catch (error) {
         const mayPass = error instanceof ServiceError && error.retryable;

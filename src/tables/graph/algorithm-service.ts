@@ -4,6 +4,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { Members } from '../../query/nodes/query-members.ts';
 import { readAlgorithm } from '../../query/request/graph/algorithm-request.ts';
 import type { JobRecord } from '../../storage/catalog/catalog-records.ts';
+import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { type AlgorithmJob, type AlgorithmResult, type AlgorithmState, algorithmKind } from './algorithm-job.ts';
 import { graphIndexOf } from './open-graph.ts';
@@ -35,20 +36,20 @@ export class AlgorithmService {
    * the right to write. Fails with `index_not_found` and `invalid_query`.
    */
   async submit(tableName: string, indexName: string, body: Members, caller: Caller): Promise<ShownAlgorithm> {
-    this.#check(tableName, indexName, caller);
+    const { id: tableId } = this.#check(tableName, indexName, caller);
     const asked = readAlgorithm(body);
     if (asked.writeField !== undefined) requireTable(caller, tableName, 'write');
-    const state: AlgorithmState = { table: tableName, index: indexName, asked, step: 'waiting', written: 0 };
+    const state: AlgorithmState = { table: tableName, tableId, index: indexName, asked, step: 'waiting', written: 0 };
     const principal = nameOf(caller.principal);
     return shown(await this.#jobs.submit({ kind: algorithmKind, principal, state }), state);
   }
 
   /** Fails with `job_not_found`. */
   get(tableName: string, indexName: string, jobId: string, caller: Caller): ShownAlgorithm {
-    this.#check(tableName, indexName, caller);
+    const { id: tableId } = this.#check(tableName, indexName, caller);
     const record = /^[1-9]\d{0,15}$/.test(jobId) ? this.#jobs.get(Number(jobId)) : undefined;
     const state = record?.kind === algorithmKind ? (JSON.parse(record.state) as AlgorithmState) : undefined;
-    if (record && state?.table === tableName && state.index === indexName) return shown(record, state);
+    if (record && state?.tableId === tableId && state.index === indexName) return shown(record, state);
     throw new ServiceError('job_not_found', `there is no algorithm job "${jobId.slice(0, 32)}" of this index`);
   }
 
@@ -62,9 +63,11 @@ export class AlgorithmService {
     return this.get(tableName, indexName, jobId, caller);
   }
 
-  #check(tableName: string, indexName: string, caller: Caller): void {
-    graphIndexOf(this.#tables.get(tableName, caller, 'read'), indexName);
+  #check(tableName: string, indexName: string, caller: Caller): Table {
+    const table = this.#tables.get(tableName, caller, 'read');
+    graphIndexOf(table, indexName);
     requireWholeTable(caller, tableName, 'an algorithm over a whole graph');
+    return table;
   }
 }
 

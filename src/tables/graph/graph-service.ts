@@ -17,7 +17,7 @@ import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { matchPattern, type ShownMatch } from './match-pattern.ts';
 import { type GraphSearchRequest, graphIndexOf, OpenGraph, type PartialReason } from './open-graph.ts';
-import { SearchedGraph, type ShownNode } from './searched-graph.ts';
+import { SearchedGraph, type ShownNode, shownNode } from './searched-graph.ts';
 
 /** A path of an answer. */
 interface ShownPath {
@@ -105,7 +105,9 @@ export class GraphService {
     asked: TraverseRequest,
   ): Promise<{ nodes: ShownNode[]; total: number; partial?: PartialReason }> {
     const { answer, partial } = await searched.search(() => traversal(asked), asked.nodeFilter);
-    const nodes = (answer.nodes ?? []).map((node) => searched.shownNode(node, asked.documents));
+    const found = answer.nodes ?? [];
+    const documents = await searched.documentsOf(found, asked.documents);
+    const nodes = found.map((node) => shownNode(node, documents));
     return { nodes, total: answer.total, ...partial };
   }
 
@@ -171,7 +173,9 @@ export class GraphService {
     const all = answer.nodes ?? [];
     const isWhole = partial.partial === undefined && all.length === answer.total;
     results.reached.set(name, { nodes: all, isWhole });
-    const nodes = all.slice(0, asked.max_results).map((node) => searched.shownNode(node, asked.documents));
+    const shown = all.slice(0, asked.max_results);
+    const documents = await searched.documentsOf(shown, asked.documents);
+    const nodes = shown.map((node) => shownNode(node, documents));
     return { nodes, total: answer.total, ...partial };
   }
 

@@ -1,6 +1,6 @@
 import type { NativeEdge, NativeGraphSearch } from '../../engine/native-graph.ts';
 import type { PatternRequest } from '../../query/request/graph/pattern-request.ts';
-import type { Decider, Partial, SearchedGraph, ShownNode } from './searched-graph.ts';
+import { type Decider, type Partial, type SearchedGraph, type ShownNode, shownNode } from './searched-graph.ts';
 
 /** Nodes that stand to each other as a pattern says. */
 export interface ShownMatch {
@@ -32,13 +32,17 @@ export async function matchPattern(
   });
   const request = () => ({ search: search(), starts, direction: 'out' as const });
   const { answer, partial } = await searched.search(request, nodeFilter, deciders);
-  const matches = (answer.matches ?? []).map(({ nodes, path }): ShownMatch => {
+  const found = answer.matches ?? [];
+  const isShown = (at: number) => returned.has(elements[at]?.alias ?? '');
+  const bound = found.flatMap(({ nodes }) => nodes.filter((_, at) => isShown(at)));
+  const shownDocuments = await searched.documentsOf(bound, documents);
+  const matches = found.map(({ nodes, path }): ShownMatch => {
     const bindings: Record<string, ShownNode> = Object.create(null);
     for (const [at, { alias }] of elements.entries()) {
       const node = nodes[at];
       // An alias that comes again is the same node: the first way to it is shown.
       if (alias === undefined || !node || !returned.has(alias) || alias in bindings) continue;
-      bindings[alias] = searched.shownNode(node, documents);
+      bindings[alias] = shownNode(node, shownDocuments);
     }
     return { bindings, ...(options.include_paths ? { path: path ?? [] } : {}) };
   });

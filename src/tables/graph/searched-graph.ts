@@ -2,15 +2,14 @@ import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import type { NativeEdge, NativeGraphAnswer, NativeGraphNode } from '../../engine/native-graph.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
-import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { NodeFilter } from '../../query/request/graph/graph-request.ts';
 import type { NodeSelector, ResultReference } from '../../query/request/graph/graph-searches.ts';
 import { type Projection, shownDocument } from '../../query/request/projection/projection.ts';
 import type { Table } from '../table.ts';
-import { intervalOf } from '../writes/frame-split.ts';
 import type { GraphSearchRequest, OpenGraph, PartialReason } from './open-graph.ts';
-import { Visibility } from './visibility.ts';
+import { sliceKeys, Visibility } from './visibility.ts';
 
 /** A node of an answer. */
 export interface ShownNode {
@@ -33,6 +32,12 @@ export interface Decider {
   visibility: Visibility;
   /** The nodes of an answer that it depends on. */
   met(answer: NativeGraphAnswer): readonly string[];
+}
+
+type ShownDocuments = ReadonlyMap<string, unknown>;
+
+export function shownNode(node: NativeGraphNode, documents: ShownDocuments): ShownNode {
+  return documents.has(node.key) ? { ...node, document: documents.get(node.key) } : node;
 }
 
 /** Searches go around this often until every node that an answer depends on is decided. */
@@ -126,18 +131,20 @@ export class SearchedGraph {
     return keys.filter((key) => visibility.isShown(key));
   }
 
-  shownNode(node: NativeGraphNode, projection: Projection | undefined): ShownNode {
-    const document = projection && this.#documentOf(node.key, projection);
-    return document === undefined ? node : { ...node, document };
-  }
-
-  /** The document of a node; undefined for a node without one. */
-  #documentOf(key: string, projection: Projection): unknown {
-    const range = must(this.ranges[intervalOf(key, this.table.ranges)], 'intervals cover every key');
-    const stored = range.stored.documents.get(key);
-    if (!stored) return undefined;
-    const text = decoder.decode(stored.body);
-    return JSON.parse(shownDocument(projection, text, { writtenMs: stored.writtenMs, embeddings: undefined }));
+  /** The documents of nodes, by their keys; none where none are asked for. A node may have none, or one that is hidden. */
+  async documentsOf(nodes: readonly NativeGraphNode[], projection: Projection | undefined): Promise<ShownDocuments> {
+    const shown = new Map<string, unknown>();
+    if (!projection) return shown;
+    const visibility = this.visibility();
+    const keys = [...new Set(nodes.map(({ key }) => key))];
+    for (let start = 0; start < keys.length; start += sliceKeys) {
+      for (const { key, body, writtenMs } of await visibility.documents(keys.slice(start, start + sliceKeys))) {
+        const text = decoder.decode(body);
+        shown.set(key, JSON.parse(shownDocument(projection, text, { writtenMs, embeddings: undefined })));
+      }
+      await yieldToEventLoop();
+    }
+    return shown;
   }
 }
 

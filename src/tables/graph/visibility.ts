@@ -10,6 +10,7 @@ import { readRowFilters } from '../../query/plan/row-filter.ts';
 import type { NodeFilter } from '../../query/request/graph/graph-request.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
+import { hasExpired } from '../reads/document-reads.ts';
 import { type ScanFilter, scanFilterOf } from '../reads/scan-filter.ts';
 import type { Table } from '../table.ts';
 import { intervalOf } from '../writes/frame-split.ts';
@@ -23,7 +24,7 @@ interface VisibilityDeps {
 }
 
 /** Keys that are looked up in one go. */
-const sliceKeys = 128;
+export const sliceKeys = 128;
 
 /**
  * Which nodes a search may walk through. A document that has expired, or that the caller's row filter hides, is not there;
@@ -93,21 +94,49 @@ export class Visibility {
   async #decide(keys: readonly string[]): Promise<void> {
     const { table, ranges, clock } = this.#deps;
     const expiredAtOrBefore = table.expiredAtOrBeforeMs(clock.nowMs());
+    await this.#ready(keys);
     const found: StoredDocument[][] = ranges.map(() => []);
     for (const key of keys) {
       const at = intervalOf(key, table.ranges);
       const document = this.#documentOf(must(ranges[at], 'intervals cover every key'), key);
-      const hasExpired =
-        expiredAtOrBefore !== undefined && document?.ttlBaseMs !== undefined && document.ttlBaseMs <= expiredAtOrBefore;
       const fits = this.#filter?.filter_prefix === undefined || key.startsWith(this.#filter.filter_prefix);
-      this.#decided.set(key, fits && !hasExpired && (document !== undefined || this.#plan === undefined));
-      if (document && fits && !hasExpired && this.#plan) found[at]?.push(document);
+      this.#decided.set(key, fits && document === undefined && this.#plan === undefined);
+      if (document && fits && !hasExpired(document, expiredAtOrBefore)) found[at]?.push(document);
     }
+    for (const { key } of (await this.#permitted(found)).flat()) this.#decided.set(key, true);
+  }
+
+  /**
+   * The documents of nodes that are shown, each as it was decided on: what has changed since a search may be hidden by now.
+   * Fails with `data_corrupted`.
+   */
+  async documents(keys: readonly string[]): Promise<StoredDocument[]> {
+    const { table, ranges, clock } = this.#deps;
+    const expiredAtOrBefore = table.expiredAtOrBeforeMs(clock.nowMs());
+    await this.#ready(keys);
+    const found: StoredDocument[][] = ranges.map(() => []);
+    for (const key of keys) {
+      const at = intervalOf(key, table.ranges);
+      const document = must(ranges[at], 'intervals cover every key').stored.documents.get(key);
+      if (document && !hasExpired(document, expiredAtOrBefore)) found[at]?.push(document);
+    }
+    return (await this.#permitted(found)).flat();
+  }
+
+  /** Has the filters of the ranges of these keys ready: documents are read after that. */
+  async #ready(keys: readonly string[]): Promise<void> {
+    const { ranges } = this.#deps.table;
+    for (const at of new Set(keys.map((key) => intervalOf(key, ranges)))) await this.#filters[at]?.ready();
+  }
+
+  /** Those of the documents of each range that the filters let through. */
+  async #permitted(found: readonly StoredDocument[][]): Promise<StoredDocument[][]> {
+    const permitted: StoredDocument[][] = [];
     for (const [at, documents] of found.entries()) {
-      const matches =
-        documents.length === 0 ? [] : await must(this.#filters[at], 'a filter a range').matches(documents);
-      for (const [which, { key }] of documents.entries()) this.#decided.set(key, matches[which] === true);
+      const matches = this.#plan && (await must(this.#filters[at], 'a filter a range').matches(documents));
+      permitted.push(matches ? documents.filter((_, which) => matches[which]) : documents);
     }
+    return permitted;
   }
 
   /** A damaged document matches nothing. */

@@ -171,6 +171,7 @@ export class DocumentReads {
       const filter = how.filter && scanFilterOf(table, range, how.filter, how.signal);
       let after = { key: bounds.from, inclusive: bounds.includeFrom };
       while (left > 0 && !how.signal.aborted) {
+        await filter?.ready();
         const page = range.stored.documents.page(
           { fromKey: after.key, fromInclusive: after.inclusive, toKey: bounds.to, toInclusive: bounds.includeTo },
           limits.scanPageRowsMax,
@@ -207,7 +208,7 @@ export class DocumentReads {
     });
     for (const damaged of page.damaged) {
       const { key } = damaged;
-      const isShown = how.hides ? await filter?.showed(damaged) : true;
+      const isShown = how.hides ? filter?.showed(damaged) : true;
       if (isShown === true) lines.push({ key, line: damagedLine(key, 'the stored document') });
       if (isShown === undefined) lines.push({ key, line: unknownLine });
     }

@@ -32,9 +32,17 @@ export class ScanFilter {
     this.#deps = deps;
   }
 
-  /** For rows of a page, read before this is called. */
+  /**
+   * Asks the index, once it can be. Rows are to be read after this: one that was read before and has changed while the index
+   * was asked would be shown for what it has become.
+   */
+  async ready(): Promise<void> {
+    this.#indexed ??= await this.#deps.indexed();
+  }
+
+  /** For rows that were read after `ready`. */
   async matches(documents: StoredDocument[]): Promise<boolean[]> {
-    const indexed = await this.#askOnce();
+    const indexed = this.#indexed;
     if (!indexed) return this.#deps.stored(documents);
     const changed = documents.filter(({ sequence }) => sequence > indexed.throughSequence);
     const changedMatch = changed.length === 0 ? [] : await this.#deps.stored(changed);
@@ -43,14 +51,9 @@ export class ScanFilter {
   }
 
   /** What the index says of a row whose body cannot be read; undefined where it has not seen it. */
-  async showed({ ordinal, sequence }: { ordinal: number; sequence: number }): Promise<boolean | undefined> {
-    const indexed = await this.#askOnce();
+  showed({ ordinal, sequence }: { ordinal: number; sequence: number }): boolean | undefined {
+    const indexed = this.#indexed;
     return indexed && sequence <= indexed.throughSequence ? holds(indexed.ordinals, ordinal) : undefined;
-  }
-
-  async #askOnce(): Promise<IndexedMatches | undefined> {
-    this.#indexed ??= await this.#deps.indexed();
-    return this.#indexed;
   }
 }
 

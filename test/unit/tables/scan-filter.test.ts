@@ -30,7 +30,9 @@ test('what the index shows is looked up, what is newer is matched by its body', 
     document(10, 7),
     document(500, 8),
   ];
+  await filter.ready();
   expect(await filter.matches(page)).toEqual([true, true, false, false, true, false]);
+  await filter.ready();
   expect(await filter.matches([document(9, 6)])).toEqual([true]);
   expect([asked, questions]).toEqual([[[2, 9]], 1]);
 });
@@ -41,7 +43,17 @@ test('an index that cannot be asked yet is asked again with the next page', asyn
     indexed: async () => (isOpen ? { throughSequence: 100, ordinals } : undefined),
     stored: async (documents) => documents.map(() => false),
   });
+  await filter.ready();
   expect(await filter.matches([document(1, 5)])).toEqual([false]);
   isOpen = true;
+  await filter.ready();
   expect(await filter.matches([document(1, 5)])).toEqual([true]);
+});
+
+test('rows that were read before the index was asked are matched by their bodies: it may show what they became since', async () => {
+  const filter = new ScanFilter({
+    indexed: async () => ({ throughSequence: 100, ordinals }),
+    stored: async (documents) => documents.map(() => false),
+  });
+  expect(await filter.matches([document(1, 5)])).toEqual([false]);
 });
