@@ -1,5 +1,6 @@
 import type { InferenceCall } from '../inference/admission.ts';
 import { faultOf } from '../inference/providers/client/fault.ts';
+import { memberAt } from '../lib/document-path.ts';
 import { readAsset } from '../lib/parts/asset-part.ts';
 import { readChunkSet } from '../lib/parts/chunk-set-part.ts';
 import { formOfBody, partForm } from '../lib/parts/part-body.ts';
@@ -136,11 +137,7 @@ function invalid(error: unknown): Source {
 
 /** The text at a path of member names; undefined where there is none. */
 function valueAt(document: unknown, path: string): string | undefined {
-  let value = document;
-  for (const name of path.split('.').slice(1)) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
-    value = (value as Record<string, unknown>)[name];
-  }
+  const value = memberAt(document, path.split('.').slice(1));
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string') return value;
   throw new ServiceError('invalid_request', `the value of "${path}" is not a string, so that it cannot be embedded`);

@@ -9,6 +9,16 @@ export function textAt(document: string, path: string): string | undefined {
   return text.trim() === '' ? undefined : text;
 }
 
+/** The value behind these member names, as the engine finds it: objects alone lead further. Undefined where there is none. */
+export function memberAt(document: unknown, names: readonly string[]): unknown {
+  let value = document;
+  for (const name of names) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Record<string, unknown>)[name];
+  }
+  return value;
+}
+
 /** The values at a dotted path of a document, in its order. Arrays are transparent, at the end of the path too; null is no value. */
 export function valuesAt(document: unknown, path: string): unknown[] {
   const found: unknown[] = [];

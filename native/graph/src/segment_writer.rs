@@ -33,7 +33,7 @@ pub struct SegmentWriter {
     weights: Vec<f32>,
     /// Empty while every edge has the times of its row.
     edge_times: Times,
-    /// Empty while no edge has any.
+    /// Empty while no edge has metadata.
     metadata_ends: Vec<u32>,
     metadata: Vec<u8>,
     node_rows: Vec<u32>,

@@ -2,6 +2,7 @@ import { limits } from '../../config/limits.ts';
 import type { EdgeSourceConfig } from '../../index-kinds/configuration/edge-source.ts';
 import type { EdgeTypeConfig } from '../../index-kinds/graph.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
+import { memberAt } from '../../lib/document-path.ts';
 import { edgesMax } from '../../lib/parts/edges-part.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -105,17 +106,8 @@ function metadataOf(metadata: EdgeSourceConfig['edge']['metadata'], named: objec
 
 /** Members of the document that are there, under their paths. */
 function fieldsOf(document: unknown, paths: readonly string[] = []): Record<string, unknown> {
-  const found = paths.map((path) => [path, memberAt(document, path)] as const);
+  const found = paths.map((path) => [path, memberAt(document, path.split('.'))] as const);
   return Object.fromEntries(found.filter(([, value]) => value !== undefined));
-}
-
-function memberAt(document: unknown, path: string): unknown {
-  let value = document;
-  for (const name of path.split('.')) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
-    value = (value as Record<string, unknown>)[name];
-  }
-  return value;
 }
 
 type TypeRules = Pick<EdgeTypeConfig, 'min_weight' | 'allow_self_loops' | 'required_metadata'> & {

@@ -15,7 +15,7 @@ export class ReadWriteLock {
     return { [Symbol.dispose]: end };
   }
 
-  /** Resolves when all that asked before have ended; who asks later waits for the end of this. */
+  /** Resolves when every earlier holder has ended. Later requests wait until this one ends. */
   async exclude(): Promise<Disposable> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const before = Promise.all([this.#exclusive, ...this.#shared]);

@@ -1,5 +1,6 @@
 import type { DocumentFrame } from '../../lib/document-frame.ts';
 import { rowKeepsDeclared } from '../../lib/document-frame.ts';
+import { memberAt } from '../../lib/document-path.ts';
 import { compareEdges, type Edge, edgeCountOf, edgesBody, edgesMax, readEdges } from '../../lib/parts/edges-part.ts';
 import { formOfBody, partForm, partIdOfBody, sourceHashOf } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -125,7 +126,7 @@ export class EdgeLists {
   #derived({ fields, name }: GraphRules, document: unknown, key: string): Edge[] {
     const edges = new Map<string, Edge>();
     for (const { type, path } of fields) {
-      const value = memberAt(document, path);
+      const value = memberAt(document, path.split('.'));
       const targets = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
       for (const target of targets) {
         if (typeof target !== 'string') {
@@ -188,14 +189,4 @@ function withTimesOf(before: readonly Edge[], written: readonly Edge[]): Edge[] 
     const same = before[at];
     return same && compareEdges(same, edge) === 0 ? { ...edge, createdMs: same.createdMs } : edge;
   });
-}
-
-/** As the engine finds a member: objects alone lead further. */
-function memberAt(document: unknown, path: string): unknown {
-  let value = document;
-  for (const name of path.split('.')) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
-    value = (value as Record<string, unknown>)[name];
-  }
-  return value;
 }

@@ -1,6 +1,7 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { partRowId, placeOfPart } from '../range/part-rows.ts';
 import { damagedRow, type ReadSource, reading } from '../storage-error.ts';
+import { keyTextOf } from './key-text.ts';
 
 interface ScannedPart {
   sequence: number;
@@ -36,7 +37,6 @@ const documentsAfter =
   'SELECT ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(written_ms, 0) AS writtenMs, crc, body ' +
   'FROM documents WHERE ordinal > ? ORDER BY ordinal';
 const partsBetween = 'SELECT id, sequence, crc, body FROM parts WHERE id > ? AND id < ? ORDER BY id';
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * The documents behind an ordinal, in the order of their ordinals, with the parts of these ids that they have: the order in
@@ -58,7 +58,7 @@ export function* scanDocuments(
   try {
     for (let row = documents.next(); row; row = documents.next()) {
       const { ordinal, sequence, ttlBaseMs, writtenMs, body } = row;
-      const key = textOf(row.key);
+      const key = keyTextOf(row.key);
       if (key === undefined || Bun.hash.crc32(body) !== row.crc) {
         throw damagedRow(source, 'the stored document', key ?? Buffer.from(row.key).toString());
       }
@@ -106,15 +106,5 @@ class PartCursor extends RowCursor<PartRow> {
     let row = this.current ?? this.next();
     while (row && placeOfPart(row.id).ordinal < ordinal) row = this.next();
     return row;
-  }
-}
-
-/** Undefined when the bytes are not UTF-8. */
-function textOf(bytes: Uint8Array): string | undefined {
-  try {
-    return decoder.decode(bytes);
-  } catch (error) {
-    if (error instanceof TypeError) return undefined;
-    throw error;
   }
 }

@@ -1,6 +1,7 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { openReader } from '../connection.ts';
 import { damagedRow, type ReadSource, reading } from '../storage-error.ts';
+import { keyTextOf } from './key-text.ts';
 
 /** A stored document. */
 export interface StoredDocument {
@@ -92,7 +93,6 @@ const times = 'coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(written_ms, 0) AS
 const textColumns = `ordinal, CAST(key AS TEXT), sequence, ${times}, crc, CAST(body AS TEXT)`;
 const columns = `ordinal, key, sequence, ${times}, crc, body`;
 const encoder = new TextEncoder();
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const noneDamaged: ReadonlySet<number> = new Set();
 
 /**
@@ -187,7 +187,7 @@ export class DocumentStore {
 
   #add(page: DocumentPage, row: Row): void {
     const { ordinal, sequence, ttlBaseMs, writtenMs, body } = row;
-    const key = textOf(row.key);
+    const key = keyTextOf(row.key);
     page.lastKey = key ?? Buffer.from(row.key).toString();
     if (key !== undefined && isIntact(row)) {
       page.documents.push({ ordinal, key, sequence, ...timesOf(ttlBaseMs, writtenMs), body });
@@ -221,7 +221,7 @@ export class DocumentStore {
       () => this.#expired.all(boundMs, rowsMax) as { key: Uint8Array; sequence: number }[],
     );
     return rows.flatMap(({ key, sequence }) => {
-      const text = textOf(key);
+      const text = keyTextOf(key);
       return text === undefined ? [] : [{ key: text, sequence }];
     });
   }
@@ -259,14 +259,4 @@ function timesOf(ttlBaseMs: number, writtenMs: number): Pick<StoredDocument, 'tt
 
 function isIntact({ body, crc }: Row): boolean {
   return Bun.hash.crc32(body) === crc;
-}
-
-/** Undefined when the bytes are not UTF-8. */
-function textOf(bytes: Uint8Array): string | undefined {
-  try {
-    return decoder.decode(bytes);
-  } catch (error) {
-    if (error instanceof TypeError) return undefined;
-    throw error;
-  }
 }
