@@ -8,9 +8,23 @@ import { JointClosing, type JointDisk } from './at-rest/joint-closing.ts';
 import type { RangeFacts } from './at-rest/range-facts.ts';
 import type { IndexedRange } from './indexed-range.ts';
 
+type Purpose = 'use' | 'upkeep';
+
 /** A range kept open for as long as somebody uses it. Release by `using` or `[Symbol.dispose]`. */
-export interface RangeLease extends Disposable {
+export class RangeLease implements Disposable {
   readonly range: IndexedRange;
+  readonly #release: (purpose: Purpose) => void;
+  readonly #purpose: Purpose;
+
+  constructor(range: IndexedRange, release: (purpose: Purpose) => void, purpose: Purpose) {
+    this.range = range;
+    this.#release = release;
+    this.#purpose = purpose;
+  }
+
+  [Symbol.dispose](): void {
+    this.#release(this.#purpose);
+  }
 }
 
 export interface PoolOptions {
@@ -48,6 +62,8 @@ interface Slot {
   /** Set when it is open. */
   range: IndexedRange | undefined;
   leases: number;
+  /** Ends a lease. */
+  readonly release: (purpose: Purpose) => void;
   /** When it was last used, monotonic milliseconds. */
   usedMs: number;
   /** Set when the range is to be closed; settles when it is. New leases wait for that and open it again. */
@@ -74,6 +90,8 @@ export class RangePool implements Service {
   readonly #deps: PoolDeps;
   /** In order of last use. */
   readonly #slots = new Map<number, Slot>();
+  /** The last of them. */
+  #newest: Slot | undefined;
   readonly #closings = new Set<Promise<void>>();
   readonly #looks = new KeyedMutex();
   #opened = 0;
@@ -99,7 +117,7 @@ export class RangePool implements Service {
   }
 
   /** `purpose`: `upkeep` does not count as use, so that a range which only upkeep looks at is closed in the end. */
-  async lease(rangeId: number, purpose: 'use' | 'upkeep' = 'use'): Promise<RangeLease> {
+  async lease(rangeId: number, purpose: Purpose = 'use'): Promise<RangeLease> {
     for (let held = this.#slots.get(rangeId); held?.closed; held = this.#slots.get(rangeId)) {
       await held.closed.catch(() => undefined);
     }
@@ -109,7 +127,7 @@ export class RangePool implements Service {
     try {
       const range = await slot.opening;
       slot.range = range;
-      return { range, [Symbol.dispose]: () => this.#release(slot, purpose) };
+      return new RangeLease(range, slot.release, purpose);
     } catch (error) {
       this.#forget(rangeId, slot);
       this.#release(slot, purpose);
@@ -123,12 +141,14 @@ export class RangePool implements Service {
     if (slot?.range === undefined || slot.closed) return undefined;
     slot.leases += 1;
     this.#moveToEnd(rangeId, slot);
-    return { range: slot.range, [Symbol.dispose]: () => this.#release(slot, 'use') };
+    return new RangeLease(slot.range, slot.release, 'use');
   }
 
   #moveToEnd(rangeId: number, slot: Slot): void {
+    if (slot === this.#newest) return;
     this.#slots.delete(rangeId);
     this.#slots.set(rangeId, slot);
+    this.#newest = slot;
   }
 
   /** What can be said of a range at once: undefined while it opens or closes, and when nobody knows yet. */
@@ -290,8 +310,10 @@ export class RangePool implements Service {
       usedMs: Number.NEGATIVE_INFINITY,
       closed: undefined,
       onIdle: undefined,
+      release: (purpose) => this.#release(slot, purpose),
     };
     this.#slots.set(rangeId, slot);
+    this.#newest = slot;
     this.#makeRoom();
     return slot;
   }
@@ -336,7 +358,7 @@ export class RangePool implements Service {
     }
   }
 
-  #release(slot: Slot, purpose: 'use' | 'upkeep'): void {
+  #release(slot: Slot, purpose: Purpose): void {
     slot.leases -= 1;
     if (purpose === 'use') slot.usedMs = this.#deps.clock.monotonicMs();
     if (slot.leases === 0) slot.onIdle?.();

@@ -5,10 +5,11 @@ import { Reply } from './reply.ts';
 
 /**
  * Kept, written to, and copied by each answer: building headers from an object costs as much as the rest of a small answer,
- * and writing to those of a response half of that.
+ * and writing to those of a response half of that. By the names that answers have of their own, which handlers choose, never
+ * a request.
  */
-const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' });
-const emptyHeaders = new Headers({ 'cache-control': 'no-store' });
+const headersOfJson = new Map<string, Headers>();
+const headersOfNothing = new Map<string, Headers>();
 
 /** By hundredths of a millisecond. */
 const keptTimings = Array.from({ length: 1_000 }, (_, hundredth) => timingText(hundredth / 100));
@@ -30,11 +31,21 @@ export function toResponse(answer: Reply | Response, exchange: Exchange, duratio
     return answer;
   }
   const { status, text, headers: own } = answer;
-  const headers = text === null ? emptyHeaders : jsonHeaders;
+  const headers = keptHeaders(text === null, own);
+  for (const name in own) headers.set(name, own[name] ?? '');
   setCommon(headers, exchange, durationMs);
-  const response = new Response(text, { status, headers });
-  for (const name in own) response.headers.set(name, own[name] ?? '');
-  return response;
+  return new Response(text, { status, headers });
+}
+
+function keptHeaders(isEmpty: boolean, own: Reply['headers']): Headers {
+  const names = own === undefined ? '' : Object.keys(own).join();
+  const kept = isEmpty ? headersOfNothing : headersOfJson;
+  const known = kept.get(names);
+  if (known !== undefined) return known;
+  const type = isEmpty ? {} : { 'content-type': 'application/json' };
+  const headers = new Headers({ ...type, 'cache-control': 'no-store' });
+  kept.set(names, headers);
+  return headers;
 }
 
 /** `total;dur=0.42`; those of short requests are kept, because writing a fraction costs as much as the rest of the header. */

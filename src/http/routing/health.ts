@@ -1,8 +1,9 @@
 import { Type } from '@sinclair/typebox';
 import type { Readiness } from '../../observability/readiness.ts';
-import { reply } from '../listener/reply.ts';
+import { rawJson, reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from './route.ts';
 
+const ok = rawJson(200, '{"status":"ok"}');
 const okSchema = Type.Object({ status: Type.Literal('ok') });
 const readySchema = Type.Object({
   status: Type.Union([Type.Literal('ready'), Type.Literal('not_ready')]),
@@ -36,7 +37,7 @@ export function healthRoutes(readiness: Readiness, facts: () => object = () => (
       summary: 'Liveness: the process answers.',
       always: true,
       responses: { 200: { description: 'Alive.', schema: okSchema } },
-      handler: () => ({ status: 'ok' }),
+      handler: () => ok,
     });
   const ready = defineRoute({
     method: 'GET',

@@ -134,7 +134,7 @@ export class DocumentStore {
     if (!row) return undefined;
     if (!isIntact(row)) throw damagedRow(this.#source, 'the stored document', key);
     const { ordinal, sequence, ttlBaseMs, writtenMs, body } = row;
-    return { ordinal, key, sequence, ...timesOf(ttlBaseMs, writtenMs), body };
+    return { ordinal, key, sequence, ttlBaseMs: stated(ttlBaseMs), writtenMs: stated(writtenMs), body };
   }
 
   /** The rows that exist. As text, because a page of them is about to become text. */
@@ -149,7 +149,7 @@ export class DocumentStore {
     for (const [ordinal, key, sequence, ttlBaseMs, writtenMs, crc, text] of rows as TextRow[]) {
       // Bytes that are not UTF-8 have become others, so that their checksum does not match either.
       if (Bun.hash.crc32(text) === crc)
-        documents.push({ ordinal, key, sequence, ...timesOf(ttlBaseMs, writtenMs), text });
+        documents.push({ ordinal, key, sequence, ttlBaseMs: stated(ttlBaseMs), writtenMs: stated(writtenMs), text });
       else {
         this.#source.documentDamaged?.(key);
         damaged ??= new Set();
@@ -190,7 +190,7 @@ export class DocumentStore {
     const key = keyTextOf(row.key);
     page.lastKey = key ?? Buffer.from(row.key).toString();
     if (key !== undefined && isIntact(row)) {
-      page.documents.push({ ordinal, key, sequence, ...timesOf(ttlBaseMs, writtenMs), body });
+      page.documents.push({ ordinal, key, sequence, ttlBaseMs: stated(ttlBaseMs), writtenMs: stated(writtenMs), body });
     } else {
       this.#source.documentDamaged?.(page.lastKey);
       page.damaged.push({ ordinal, key: page.lastKey, sequence });
@@ -252,9 +252,9 @@ export class DocumentStore {
   }
 }
 
-/** Columns have 0 for what a document does not have. */
-function timesOf(ttlBaseMs: number, writtenMs: number): Pick<StoredDocument, 'ttlBaseMs' | 'writtenMs'> {
-  return { ttlBaseMs: ttlBaseMs || undefined, writtenMs: writtenMs || undefined };
+/** A time of a document: its column has 0 where the document has none. */
+function stated(timeMs: number): number | undefined {
+  return timeMs || undefined;
 }
 
 function isIntact({ body, crc }: Row): boolean {

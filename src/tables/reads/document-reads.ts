@@ -95,7 +95,8 @@ export class DocumentReads {
   ): FoundDocument | Promise<FoundDocument> {
     const table = this.#tables.get(tableName, caller, 'read');
     checkDocumentKey(key);
-    const permitted = planFilter(undefined, this.#filterContext(table, caller));
+    const permitted =
+      caller.rowFilter === undefined ? undefined : planFilter(undefined, this.#filterContext(table, caller));
     const wanted: Wanted = { table, key, projection: compileProjection(fields), permitted };
     const lease = table.leaseOf(key);
     if (lease instanceof Promise || permitted !== undefined) return this.#lookup(wanted, lease, caller.signal);
