@@ -5,9 +5,10 @@ import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts
 import type { DocumentReads, FoundDocument } from '../../tables/reads/document-reads.ts';
 import { refuseMisspelledMembers } from '../../tables/writes/unknown-members.ts';
 import { msgpackType, packedDocument, toMsgpack } from '../listener/msgpack/msgpack-answer.ts';
-import { type Reply, rawJson } from '../listener/reply.ts';
+import { keptJsonHeaders, Reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 
+const documentHeaders = keptJsonHeaders();
 const lookupQuery = Type.Object({ fields: Type.Optional(Type.String()) });
 
 /** Every read by key has two spellings on the wire with one meaning. */
@@ -53,7 +54,7 @@ export function documentRoutes(reads: DocumentReads): Route[] {
 
 function documentReply({ json, version }: FoundDocument): Reply {
   const header = String(version);
-  return rawJson(200, json, { 'x-service-version': header, 'x-antfly-version': header });
+  return new Reply(200, json, { 'x-service-version': header, 'x-antfly-version': header }, documentHeaders);
 }
 
 /** Reads the first page at once: what fails there is answered with its own status, not with a stream that is cut. */

@@ -4,16 +4,24 @@ export class Reply {
   /** UTF-8 text or bytes; `null` for an empty answer. */
   readonly text: string | Uint8Array<ArrayBuffer> | null;
   readonly headers: Readonly<Record<string, string>> | undefined;
+  /** Of a route that answers often, always with the same names in `headers`: its own `keptJsonHeaders`, to be written over. */
+  readonly kept: Headers | undefined;
 
   constructor(
     status: number,
     text: string | Uint8Array<ArrayBuffer> | null,
     headers?: Readonly<Record<string, string>>,
+    kept?: Headers,
   ) {
     this.status = status;
     this.text = text;
     this.headers = headers;
+    this.kept = kept;
   }
+}
+
+export function keptJsonHeaders(): Headers {
+  return new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' });
 }
 
 /** `value` as JSON; `undefined` makes an empty answer. */

@@ -1,15 +1,14 @@
 import type { RouteAnswer } from '../routing/route.ts';
 import type { Exchange } from './exchange.ts';
 import { msgpackReply } from './msgpack/msgpack-answer.ts';
-import { Reply } from './reply.ts';
+import { keptJsonHeaders, Reply } from './reply.ts';
 
 /**
  * Kept, written to, and copied by each answer: building headers from an object costs as much as the rest of a small answer,
- * and writing to those of a response half of that. By the names that answers have of their own, which handlers choose, never
- * a request.
+ * and writing to those of a response half of that.
  */
-const headersOfJson = new Map<string, Headers>();
-const headersOfNothing = new Map<string, Headers>();
+const jsonHeaders = keptJsonHeaders();
+const emptyHeaders = new Headers({ 'cache-control': 'no-store' });
 
 /** By hundredths of a millisecond. */
 const keptTimings = Array.from({ length: 1_000 }, (_, hundredth) => timingText(hundredth / 100));
@@ -30,22 +29,17 @@ export function toResponse(answer: Reply | Response, exchange: Exchange, duratio
     setCommon(headers, exchange, durationMs);
     return answer;
   }
-  const { status, text, headers: own } = answer;
-  const headers = keptHeaders(text === null, own);
-  for (const name in own) headers.set(name, own[name] ?? '');
+  const { status, text, headers: own, kept } = answer;
+  const headers = kept ?? (text === null ? emptyHeaders : jsonHeaders);
   setCommon(headers, exchange, durationMs);
-  return new Response(text, { status, headers });
+  if (kept !== undefined) setAll(kept, own);
+  const response = new Response(text, { status, headers });
+  if (kept === undefined && own !== undefined) setAll(response.headers, own);
+  return response;
 }
 
-function keptHeaders(isEmpty: boolean, own: Reply['headers']): Headers {
-  const names = own === undefined ? '' : Object.keys(own).join();
-  const kept = isEmpty ? headersOfNothing : headersOfJson;
-  const known = kept.get(names);
-  if (known !== undefined) return known;
-  const type = isEmpty ? {} : { 'content-type': 'application/json' };
-  const headers = new Headers({ ...type, 'cache-control': 'no-store' });
-  kept.set(names, headers);
-  return headers;
+function setAll(headers: Headers, own: Reply['headers']): void {
+  for (const name in own) headers.set(name, own[name] ?? '');
 }
 
 /** `total;dur=0.42`; those of short requests are kept, because writing a fraction costs as much as the rest of the header. */
