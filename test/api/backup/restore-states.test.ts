@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'bun:test';
+import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test';
+import { once } from 'node:events';
+import { IndexedRange } from '../../../src/indexing/indexed-range.ts';
+import { TableService } from '../../../src/tables/table-service.ts';
 import { BackupBucket } from '../../support/backup-bucket.ts';
 import { until } from '../../support/fault/until.ts';
 import { endOfRestore } from '../../support/restore-jobs.ts';
@@ -7,6 +10,7 @@ import type { TestServer } from '../../support/test-server.ts';
 /** The rows of the specification's table of a restore job (section 3), and B09, one test each. */
 
 const timeout = { timeout: 60_000 };
+afterEach(() => mock.restore());
 const location = 's3://backups/nightly';
 const tables = ['a', 'b'];
 
@@ -144,6 +148,56 @@ describe.each(['portable', 'native'])('a restore job, of a backup of the format 
       await gate.reached;
       expect(await cancel(server, job)).toMatchObject({ phase: 'running', published_table_count: 1 });
       gate.open();
+      const ended = await endOfRestore(server, job.job_id);
+      expect(ended).toMatchObject({ phase: 'cancelled', cancel_requested: true, published_table_count: 1 });
+      expect(await generations(server)).toEqual(['first', 'second']);
+    },
+    timeout,
+  );
+
+  test(
+    'stops at a cancellation while it waits for the indexes of a table: nothing of that is published',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await prepared(bucket, format);
+      const reached = Promise.withResolvers<void>();
+      const wait = IndexedRange.prototype.waitForIndexes;
+      spyOn(IndexedRange.prototype, 'waitForIndexes').mockImplementation(async function (this: IndexedRange, ...asked) {
+        const [, , signal] = asked;
+        reached.resolve();
+        if (signal?.aborted === false) await once(signal, 'abort');
+        return wait.apply(this, asked);
+      });
+      const job = await ask(server);
+      await reached.promise;
+      expect(await cancel(server, job)).toMatchObject({ cancel_requested: true });
+      const ended = await endOfRestore(server, job.job_id);
+      expect(ended).toMatchObject({ phase: 'cancelled', cancel_requested: true, published_table_count: 0 });
+      mock.restore();
+      expect(await generations(server)).toEqual(['second', 'second']);
+      await write(server, 'third');
+      expect(await generations(server)).toEqual(['third', 'third']);
+    },
+    timeout,
+  );
+
+  test(
+    'ends at a cancellation while a table is published with that table, and without the next one',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await prepared(bucket, format);
+      const reached = Promise.withResolvers<void>();
+      const opened = Promise.withResolvers<void>();
+      const publish = TableService.prototype.publish;
+      spyOn(TableService.prototype, 'publish').mockImplementation(async function (this: TableService, ...asked) {
+        reached.resolve();
+        await opened.promise;
+        return publish.apply(this, asked);
+      });
+      const job = await ask(server);
+      await reached.promise;
+      expect(await cancel(server, job)).toMatchObject({ phase: 'running', cancel_requested: true });
+      opened.resolve();
       const ended = await endOfRestore(server, job.job_id);
       expect(ended).toMatchObject({ phase: 'cancelled', cancel_requested: true, published_table_count: 1 });
       expect(await generations(server)).toEqual(['first', 'second']);
