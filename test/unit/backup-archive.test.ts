@@ -90,9 +90,9 @@ describe('a line of an archive', () => {
       '{"from":1,"to":2,"live":["x"]}',
     ];
     for (const line of lines) {
-      expect(() => readLine(bytes(line), known)).toThrow(expect.objectContaining({ code: 'backup_corrupted' }));
+      expect(() => readLine(Buffer.from(line), known)).toThrow(expect.objectContaining({ code: 'backup_corrupted' }));
     }
-    expect(() => readLine(Uint8Array.of(0x7b, 0xff, 0x7d), known)).toThrow();
+    expect(() => readLine(Buffer.of(0x7b, 0xff, 0x7d), known)).toThrow();
   });
 });
 

@@ -10,7 +10,7 @@ export interface LinePosition {
 
 /** Lines that were read together, and where the next one begins. */
 interface LinePage {
-  lines: Uint8Array[];
+  lines: Buffer[];
   next: LinePosition;
 }
 
@@ -81,8 +81,9 @@ async function decompress(name: string, bytes: Uint8Array<ArrayBuffer>, { size }
   throw corrupted(name, 'has a block that cannot be decompressed');
 }
 
-function split(text: Uint8Array): { lines: Uint8Array[]; used: number } {
-  const lines: Uint8Array[] = [];
+function split(bytes: Uint8Array): { lines: Buffer[]; used: number } {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const lines: Buffer[] = [];
   let used = 0;
   for (let end = text.indexOf(newline); end !== -1; end = text.indexOf(newline, used)) {
     lines.push(text.subarray(used, end));

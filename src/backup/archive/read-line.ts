@@ -17,9 +17,9 @@ const bodyMark = encoder.encode(',"document":');
 const ordinalMax = 0xffff_ffff;
 
 /** Reads a line, without its line break. Throws `backup_corrupted`. */
-export function readLine(line: Uint8Array, partIds: ReadonlySet<number>): ArchiveLine {
+export function readLine(line: Buffer, partIds: ReadonlySet<number>): ArchiveLine {
   try {
-    const mark = Buffer.from(line.buffer, line.byteOffset, line.byteLength).indexOf(bodyMark);
+    const mark = line.indexOf(bodyMark);
     if (mark === -1) return readOther(JSON.parse(decoder.decode(line)));
     const head: unknown = JSON.parse(`${decoder.decode(line.subarray(0, mark))}}`);
     const body = line.subarray(mark + bodyMark.byteLength, line.byteLength - 1);
@@ -52,7 +52,8 @@ function readDocument(head: unknown, body: Uint8Array, partIds: ReadonlySet<numb
 function readPart(partId: string, text: unknown, partIds: ReadonlySet<number>): Uint8Array {
   if (typeof text !== 'string') throw wrong();
   const body = Buffer.from(text, 'base64');
-  const isKnown = body.byteLength >= 8 && String(partIdOfBody(body)) === partId && partIds.has(partIdOfBody(body));
+  const id = body.byteLength >= 8 ? partIdOfBody(body) : undefined;
+  const isKnown = id !== undefined && String(id) === partId && partIds.has(id);
   if (!isKnown || isPartDelete(body) || formOfBody(body) > partForm.sparseSet) throw wrong();
   return body;
 }

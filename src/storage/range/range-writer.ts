@@ -174,16 +174,19 @@ export class RangeWriter {
   putAt(ordinal: number, document: NewDocument): RowPlace {
     const { key, body, ttlBaseMs, writtenMs, crc } = document;
     const { state } = this;
-    const held = this.find(key);
-    if (held?.ordinal === ordinal) return this.put(document, held);
-    if (held || ordinal === 0 || (ordinal < state.nextOrdinal && this.findOrdinal(ordinal))) {
+    const sequence = state.nextSequence;
+    const times = [ttlBaseMs || null, writtenMs || null] as const;
+    // Nearly all are new, in the order of their ordinals: neither that nor the key is looked for then.
+    const isTaken = ordinal === 0 || (ordinal < state.nextOrdinal && this.findOrdinal(ordinal) !== undefined);
+    const isNew = !isTaken && this.#statements.insert.run(ordinal, key, sequence, ...times, crc, body).changes > 0;
+    if (!isNew) {
+      const held = this.find(key);
+      if (held?.ordinal === ordinal) return this.put(document, held);
       throw new ServiceError(
         'backup_corrupted',
         'the backup has one key under two numbers, or one number for two keys',
       );
     }
-    const sequence = state.nextSequence;
-    this.#statements.insert.run(ordinal, key, sequence, ttlBaseMs || null, writtenMs || null, crc, body);
     this.#statements.change.run(sequence, ordinal, 0, null, null);
     state.nextOrdinal = Math.max(state.nextOrdinal, ordinal + 1);
     state.nextSequence += 1;
