@@ -298,6 +298,7 @@ export class RangePool implements Service {
 
   #forget(rangeId: number, slot: Slot): void {
     if (this.#slots.get(rangeId) === slot) this.#slots.delete(rangeId);
+    if (this.#newest === slot) this.#newest = undefined;
   }
 
   #slot(rangeId: number): Slot {

@@ -21,6 +21,24 @@ describe('lookup', () => {
     expect(await (await fetch(`${server.url}/db/v1/tables/look/lookup/a%2Fb%3A1`)).text()).toBe(stored);
   });
 
+  test('has in its headers nothing of the answer before it', async () => {
+    const path = '/db/v1/tables/headers';
+    await server.send('POST', path);
+    await server.send('POST', `${path}/batch`, { inserts: { a: { n: 1 } } });
+    await server.send('POST', `${path}/batch`, { inserts: { b: { n: 2 } } });
+    const own = { connection: 'close', 'x-request-id': 'first' };
+    const first = await server.send('GET', `${path}/lookup/a`, undefined, own);
+    const second = await server.send('GET', `${path}/lookup/b`);
+    const other = await server.send('GET', path);
+    expect([first.headers.get('x-request-id'), first.headers.get('connection')]).toEqual(['first', 'close']);
+    expect(second.headers.get('x-request-id')).not.toBe('first');
+    expect(Number(second.headers.get('x-service-version'))).toBeGreaterThan(
+      Number(first.headers.get('x-service-version')),
+    );
+    for (const { headers } of [second, other]) expect(headers.get('connection')).not.toBe('close');
+    expect(other.headers.has('x-service-version')).toBe(false);
+  });
+
   test('shows the time of the write only where it is asked for, or where the document says it', async () => {
     const path = '/db/v1/tables/stamps';
     await server.send('POST', path);
