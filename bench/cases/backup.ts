@@ -176,8 +176,8 @@ function* bodies(first: number, count: number, seed: number): Generator<Uint8Arr
 }
 
 /**
- * Seconds from the first byte of a body to the last answer. The bodies are made before: a pause for each would let the
- * server index what it was sent, in time that is not counted.
+ * Seconds from the first request to the last answer. The bodies are made before: between requests they would be made in time
+ * that does not count, but in which the server indexes.
  */
 async function load(server: SundewServer, messages: Generator<Uint8Array>): Promise<number> {
   const made = [...messages];

@@ -34,6 +34,7 @@ export function toResponse(answer: Reply | Response, exchange: Exchange, duratio
   setCommon(headers, exchange, durationMs);
   if (kept !== undefined) setAll(kept, own);
   const response = new Response(text, { status, headers });
+  // Those of a response are asked for only where something is added: the runtime then has to build them.
   if (kept === undefined && own !== undefined) setAll(response.headers, own);
   return response;
 }

@@ -95,6 +95,7 @@ export class DocumentReads {
   ): FoundDocument | Promise<FoundDocument> {
     const table = this.#tables.get(tableName, caller, 'read');
     checkDocumentKey(key);
+    // The context of a filter is made only where there is one: nearly all callers see all rows.
     const permitted =
       caller.rowFilter === undefined ? undefined : planFilter(undefined, this.#filterContext(table, caller));
     const wanted: Wanted = { table, key, projection: compileProjection(fields), permitted };

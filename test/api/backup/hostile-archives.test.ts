@@ -74,6 +74,7 @@ const image = (path: string) => ({
   file: { name: 'b/none', bytes: 1, sha256: '0'.repeat(64), blocks: [{ bytes: 1, size: 1, crc: 0 }] },
 });
 const one = '{"id":1,"key":"a","version":1,"document":{"n":1}}';
+const sameNumber = '{"id":1,"key":"b","version":1,"document":{"n":1}}';
 const two = '{"id":2,"key":"a","version":1,"document":{"n":1}}';
 
 describe('a restore of an archive that somebody has forged', () => {
@@ -98,6 +99,7 @@ describe('a restore of an archive that somebody has forged', () => {
     ['a bomb', (place) => ofPayload(place, bomb, 8 * 1_024 * 1_024)],
     ['two frames in one block', (place) => ofPayload(place, Buffer.concat([lines(one), bomb]), size(one))],
     ['one key under two numbers', (place) => ofPayload(place, lines(one, two), size(one, two))],
+    ['one number for two keys', (place) => ofPayload(place, lines(one, sameNumber), size(one, sameNumber))],
     ['lines that are no JSON', (place) => ofPayload(place, lines('x'), size('x'))],
     ['a line without an end', (place) => ofPayload(place, Bun.zstdCompressSync(Buffer.from(one)), one.length)],
   ];

@@ -10,9 +10,10 @@ import type { TestServer } from '../../support/test-server.ts';
 /** The rows of the specification's table of a restore job (section 3), and B09, one test each. */
 
 const timeout = { timeout: 60_000 };
-afterEach(() => mock.restore());
 const location = 's3://backups/nightly';
 const tables = ['a', 'b'];
+
+afterEach(() => mock.restore());
 
 interface Job {
   job_id: string;
