@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { BackupPlace, documentsOf } from '../support/backup-place.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
+import { forge, lines, ofPayload, size } from '../support/forged-backup.ts';
 import { endOfRestore } from '../support/restore-jobs.ts';
 import { FaultPlace } from './fault-place.ts';
 
@@ -12,7 +13,7 @@ async function fill(url: string, generation: string): Promise<void> {
   const wire = new WireClient(url);
   const inserts = Object.fromEntries(keys.map((key) => [key, { generation }]));
   for (const table of tables) {
-    await wire.createTable(table, { num_shards: 3 });
+    await wire.send('POST', `/db/v1/tables/${table}`, { num_shards: 3 });
     expect((await wire.send('POST', `/db/v1/tables/${table}/batch`, { inserts })).status).toBe(201);
   }
 }
@@ -112,6 +113,7 @@ describe('a server killed in the middle of a restore', () => {
     ['restore.after-block:4', 'portable'],
     ['restore.after-range:1', 'portable'],
     ['restore.before-publish', 'portable'],
+    ['restore.before-publish', 'native'],
     ['catalog.before-commit:3', 'portable'],
     ['catalog.after-commit:3', 'portable'],
     ['restore.after-publish', 'portable'],
@@ -130,10 +132,15 @@ describe('a server killed in the middle of a restore', () => {
       const request = { backup_id: 'b', location: archive.location };
       {
         await using server = await place.start(options);
-        await fill(server.url, 'first');
-        const made = await new WireClient(server.url).send('POST', '/db/v1/backup', { ...request, format });
-        expect(made.body).toMatchObject({ status: 'completed' });
+        await fill(server.url, 'base');
         const wire = new WireClient(server.url);
+        const made = await wire.send('POST', '/db/v1/backup', { ...request, backup_id: 'base', format });
+        expect(made.body).toMatchObject({ status: 'completed' });
+        // The chain has these keys twice, as two documents of different numbers.
+        for (const table of tables) await wire.send('POST', `/db/v1/tables/${table}/batch`, { deletes: keys.slice(9) });
+        await fill(server.url, 'first');
+        const increment = await wire.send('POST', '/db/v1/backup', { ...request, base_backup_id: 'base' });
+        expect(increment.body).toMatchObject({ status: 'completed' });
         const inserts = Object.fromEntries(keys.map((key) => [key, { generation: 'second' }]));
         for (const table of tables) await wire.send('POST', `/db/v1/tables/${table}/batch`, { inserts });
         await server.stop();
@@ -164,6 +171,39 @@ describe('a server killed in the middle of a restore', () => {
       expect(listed.map(({ name }) => name)).toEqual(tables);
       await server.stop();
       expect(place.files('/ranges/').filter((name) => name.endsWith('documents.db'))).toHaveLength(6);
+    },
+    timeout,
+  );
+
+  test(
+    'takes no line twice: killed in the middle of a block in which a key is deleted and comes back',
+    async () => {
+      using archive = new BackupPlace();
+      using place = new FaultPlace();
+      const options = { arguments: ['--config', archive.configuration] };
+      const request = { backup_id: 'b', location: archive.location };
+      const made = Array.from({ length: 3_000 }, (_, n) => `{"id":${n + 3},"key":"m${n}","version":1,"document":{}}`);
+      const texts = [
+        '{"id":1,"key":"a","version":1,"document":{"n":1}}',
+        '{"id":1,"deleted":true}',
+        '{"id":2,"key":"a","version":1,"document":{"n":2}}',
+        ...made,
+      ];
+      {
+        await using server = await place.start({ ...options, failpoint: 'restore.before-entry:1' });
+        const wire = new WireClient(server.url);
+        await wire.send('POST', '/db/v1/tables/t');
+        await wire.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 1 } } });
+        await wire.send('POST', '/db/v1/backup', request);
+        forge(archive, ofPayload(archive, lines(...texts), size(...texts), made.length + 1));
+        await wire.send('POST', '/db/v1/restore', { ...request, restore_mode: 'overwrite' }).catch(() => undefined);
+        expect((await server.ended).signal).toBe('SIGKILL');
+      }
+      await using server = await place.start(options);
+      expect(await endOfRestore(sender(server.url), '1')).toMatchObject({ phase: 'succeeded' });
+      const wire = new WireClient(server.url);
+      expect((await wire.lookup('t', 'a'))?.document).toMatchObject({ n: 2 });
+      expect((await wire.lookup('t', 'm2999'))?.document).toEqual({});
     },
     timeout,
   );

@@ -8,10 +8,11 @@ export interface LinePosition {
   byte: number;
 }
 
-/** Lines that were read together, and where the next one begins. */
+/** Lines that were read together. */
 interface LinePage {
   lines: Buffer[];
-  next: LinePosition;
+  /** Where the line after each of them begins. */
+  next: LinePosition[];
 }
 
 const newline = 0x0a;
@@ -49,15 +50,16 @@ export async function* readLines(
 ): AsyncGenerator<LinePage> {
   let rest: Uint8Array = new Uint8Array(0);
   for await (const { number, bytes: text } of readBlocks(store, file, from.block)) {
-    const joined = rest.byteLength === 0 ? text.subarray(number === from.block ? from.byte : 0) : join(rest, text);
-    const { lines, used } = split(joined);
+    const skipped = number === from.block ? from.byte : 0;
+    const joined = rest.byteLength === 0 ? text.subarray(skipped) : join(rest, text);
+    const before = skipped - rest.byteLength;
+    const { lines, ends } = split(joined);
+    const used = ends.at(-1) ?? 0;
     rest = joined.subarray(used);
     if (rest.byteLength > lineBytesMax) throw corrupted(file.name, 'has a line that is too long');
-    if (lines.length === 0) continue;
-    // What is left over begins in this block, because the line before it has ended there.
-    const isEnd = rest.byteLength === 0;
-    const byte = text.byteLength - rest.byteLength;
-    yield { lines, next: isEnd ? { block: number + 1, byte: 0 } : { block: number, byte } };
+    // A line that ends in this block has the next one behind it.
+    const next = ends.map((end) => positionIn(number, before + end, text.byteLength));
+    if (lines.length > 0) yield { lines, next };
   }
   if (rest.byteLength > 0) throw corrupted(file.name, 'ends in the middle of a line');
 }
@@ -81,15 +83,22 @@ async function decompress(name: string, bytes: Uint8Array<ArrayBuffer>, { size }
   throw corrupted(name, 'has a block that cannot be decompressed');
 }
 
-function split(bytes: Uint8Array): { lines: Buffer[]; used: number } {
+function positionIn(block: number, byte: number, blockSize: number): LinePosition {
+  return byte < blockSize ? { block, byte } : { block: block + 1, byte: 0 };
+}
+
+/** The lines that end in the bytes, and behind which byte each ends. */
+function split(bytes: Uint8Array): { lines: Buffer[]; ends: number[] } {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const lines: Buffer[] = [];
+  const ends: number[] = [];
   let used = 0;
   for (let end = text.indexOf(newline); end !== -1; end = text.indexOf(newline, used)) {
     lines.push(text.subarray(used, end));
     used = end + 1;
+    ends.push(used);
   }
-  return { lines, used };
+  return { lines, ends };
 }
 
 function join(left: Uint8Array, right: Uint8Array): Uint8Array {

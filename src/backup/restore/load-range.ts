@@ -1,3 +1,4 @@
+import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { FrameBuilder, rowKind } from '../../lib/document-frame.ts';
 import { failpoint } from '../../lib/failpoint.ts';
@@ -45,6 +46,8 @@ export class RangeLoad {
   readonly #source: RangeSource;
   readonly #signal: AbortSignal;
   #frame = new FrameBuilder(frameRows, frameBytes);
+  /** Behind the last line that is in the frame or the range. */
+  #cursor: LoadCursor = { file: 0, block: 0, byte: 0 };
   /** The last entry on its way into the log: while it is synced, the next one is made. */
   #appended: Promise<unknown> = Promise.resolve();
 
@@ -69,20 +72,25 @@ export class RangeLoad {
 
   async #load(): Promise<void> {
     const { files, store, known } = this.#source;
-    const from = await this.#cursor();
+    const from = await this.#storedCursor();
+    this.#cursor = from;
     for (const [number, file] of files.entries()) {
       if (number < from.file) continue;
       const start = number === from.file ? from : undefined;
       for await (const { lines, next } of readLines(store, file, start)) {
         this.#signal.throwIfAborted();
-        for (const line of lines) await this.#take(readLine(line, known));
-        await this.#flush({ file: number, ...next });
+        for (const [at, line] of lines.entries()) {
+          await this.#take(readLine(line, known));
+          this.#cursor = { file: number, ...must(next[at], 'a position behind each line') };
+          if (this.#isFull) await this.#flush();
+        }
+        await this.#flush();
         failpoint('restore.after-block');
       }
     }
   }
 
-  async #cursor(): Promise<LoadCursor> {
+  async #storedCursor(): Promise<LoadCursor> {
     using lease = await this.#table.leaseForUpkeep(this.#rangeId);
     const note = lease.range.stored.notes.get(cursorKey);
     return note ? (JSON.parse(Buffer.from(note).toString()) as LoadCursor) : { file: 0, block: 0, byte: 0 };
@@ -99,7 +107,6 @@ export class RangeLoad {
     else if (line.kind === 'removed') {
       this.#frame.append(rowKind.state, line.note, removedTargetsBytes(line.removed));
     } else this.#frame.setOrdinal(this.#frame.append(rowKind.delete, noBytes, noBytes), line.ordinal);
-    if (this.#frame.rowCount >= frameRows || this.#frame.byteLength >= frameBytes) await this.#flush();
   }
 
   #put({ ordinal, key, body, ttlBaseMs, writtenMs, parts }: ArchivedDocument): void {
@@ -140,15 +147,23 @@ export class RangeLoad {
     return part === undefined ? documents.ordinalsAfter(after, liveRows) : parts.ordinalsAfter(part, after, liveRows);
   }
 
-  /** The rows so far as one entry of the log, with the cursor behind them where they are whole blocks. */
-  async #flush(cursor?: LoadCursor): Promise<void> {
-    if (cursor) this.#frame.append(rowKind.state, cursorKey, encoder.encode(JSON.stringify(cursor)));
+  get #isFull(): boolean {
+    return this.#frame.rowCount >= frameRows || this.#frame.byteLength >= frameBytes;
+  }
+
+  /**
+   * The rows so far as one entry of the log, with the cursor behind the last line that is whole in them: a line is not taken
+   * twice, because one of an earlier time may not fit what later ones have made of its document.
+   */
+  async #flush(): Promise<void> {
     if (this.#frame.rowCount === 0) return;
+    this.#frame.append(rowKind.state, cursorKey, encoder.encode(JSON.stringify(this.#cursor)));
     await this.#keepUp();
     const timeMs = this.#deps.clock.nowMs();
     const frame = this.#frame.finish();
     this.#frame = new FrameBuilder(frameRows, frameBytes);
     await this.#appended;
+    failpoint('restore.before-entry');
     this.#appended = this.#deps.log.append({
       writes: [{ rangeId: this.#rangeId, frame, keepsOrdinals: true }],
       requestId: 'restore',

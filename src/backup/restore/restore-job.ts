@@ -122,8 +122,16 @@ export class RestoreJob implements JobHandler {
     if (state.cancelRequested) throw new Cancelled();
     try {
       const backedUp = must(await chain.table(table.name), 'a table that the manifest names');
-      const built = await buildStaged(this.#deps, staged, store, backedUp, signal);
+      const built = await buildStaged(
+        this.#deps,
+        { name: staged, isLoaded: table.isLoaded ?? false },
+        store,
+        backedUp,
+        signal,
+      );
       if (state.cancelRequested) throw new Cancelled();
+      table.isLoaded = true;
+      await job.save(state);
       const done: RestoredTable = { name: table.name, status: 'published' };
       const tables = state.tables?.map((each) => (each === table ? done : each));
       const updatedMs = this.#deps.clock.nowMs();

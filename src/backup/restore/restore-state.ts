@@ -8,6 +8,8 @@ export type RestoreMode = 'fail_if_exists' | 'skip_if_exists' | 'overwrite';
 export interface RestoredTable {
   name: string;
   status: 'waiting' | 'published' | 'skipped' | 'failed';
+  /** Its documents are all in the staged table, whose ranges no longer tell how far they were loaded. */
+  isLoaded?: boolean;
   /** Of one that failed. */
   code?: string;
   error?: string;

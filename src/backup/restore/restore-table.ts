@@ -29,18 +29,30 @@ const versionsAhead = 1_000_000_000;
 
 /**
  * Builds a table from a backup without anybody seeing it: its documents and parts, compared with the manifest, and its
- * indexes. Returns the table, ready to be published.
+ * indexes. One that an earlier attempt has loaded is only compared. Returns the table, ready to be published.
  */
 export async function buildStaged(
   deps: RestoreDeps,
-  staged: string,
+  { name, isLoaded }: { name: string; isLoaded: boolean },
   store: ObjectStore,
   backedUp: ChainedTable,
   signal: AbortSignal,
 ): Promise<Table> {
-  const { manifest, files, images, parts } = backedUp;
-  const table = (await deps.tables.findStaged(staged)) ?? (await stage(deps, staged, backedUp));
+  const found = await deps.tables.findStaged(name);
+  const table = found ?? (await stage(deps, name, backedUp));
   failpoint('restore.after-stage');
+  if (!found || !isLoaded) await load(deps, table, store, backedUp, signal);
+  await validate(table, backedUp.manifest, signal);
+  return table;
+}
+
+async function load(
+  deps: RestoreDeps,
+  table: Table,
+  store: ObjectStore,
+  { manifest, files, images, parts }: ChainedTable,
+  signal: AbortSignal,
+): Promise<void> {
   const wanted = new Set(partIdsOf(manifest));
   for (const [at, { rangeId, firstSequence: first }] of table.ranges.entries()) {
     await placeImage(
@@ -53,8 +65,6 @@ export async function buildStaged(
     await new RangeLoad(deps, table, rangeId, source, signal).run();
     failpoint('restore.after-range');
   }
-  await validate(table, manifest, signal);
-  return table;
 }
 
 /** Publishes a table that was built. False where the name is taken and may not be replaced. */

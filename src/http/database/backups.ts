@@ -1,5 +1,4 @@
 import { Type } from '@sinclair/typebox';
-import type { BackupFormat } from '../../backup/archive/manifest.ts';
 import type { BackupOutcome, BackupService, ListedBackup } from '../../backup/backup-service.ts';
 import { limits } from '../../config/limits.ts';
 import {
@@ -17,6 +16,7 @@ import { defineRoute, type Route } from '../routing/route.ts';
 const tag = 'backup';
 const bytesMax = limits.smallBodyBytesMax;
 const pageDefault = 100;
+const formatDefault = 'portable';
 
 /** Backups at locations that connections of the configuration allow. */
 export function backupRoutes(backups: BackupService): Route[] {
@@ -34,7 +34,7 @@ export function backupRoutes(backups: BackupService): Route[] {
       responses: { 200: { description: 'What became of each table', schema: backupResponse } },
       async handler({ body, caller }) {
         const { backup_id: backupId, location, connection, table_names: tableNames, base_backup_id } = body;
-        const format = readFormat(body.format);
+        const { format = formatDefault } = body;
         const request = { backupId, location, connection, format, tableNames, baseBackupId: base_backup_id };
         return shownOutcome(await backups.create(request, caller));
       },
@@ -51,7 +51,7 @@ export function backupRoutes(backups: BackupService): Route[] {
       responses: { 201: { description: 'The backup is there', schema: Type.Object({ backup: Type.String() }) } },
       async handler({ params, body, caller }) {
         const { backup_id: backupId, location, connection, base_backup_id: baseBackupId } = body;
-        const format = readFormat(body.format);
+        const { format = formatDefault } = body;
         const request = { backupId, location, connection, format, tableNames: [params.table], baseBackupId };
         const outcome = await backups.create(request, caller);
         if (outcome.status === 'completed') return { backup: 'successful' };
@@ -67,17 +67,16 @@ export function backupRoutes(backups: BackupService): Route[] {
       tag,
       summary: 'The backups of a location, by their ids',
       query: Type.Object({
-        location: Type.Optional(Type.String({ description: '`file:///FOLDER` or `s3://BUCKET/PREFIX`; required.' })),
-        connection: Type.Optional(Type.String({ description: 'A connection with `restore.read`; required.' })),
-        limit: Type.Optional(Type.Integer({ description: 'Backups of a page: 1 to 1000, 100 unless given.' })),
+        location: Type.String({ description: '`file:///FOLDER` or `s3://BUCKET/PREFIX`' }),
+        connection: Type.String({ description: 'A connection with `restore.read`' }),
+        limit: Type.Optional(
+          Type.Integer({ description: 'Backups of a page', minimum: 1, maximum: 1_000, default: pageDefault }),
+        ),
         cursor: Type.Optional(Type.String({ description: 'The `next_cursor` of the page before.' })),
       }),
       responses: { 200: { description: 'A page of backups', schema: backupList } },
       async handler({ query }) {
         const { location, connection, limit = pageDefault, cursor } = query;
-        if (location === undefined) throw missing('location');
-        if (connection === undefined) throw missing('connection');
-        if (limit < 1 || limit > 1_000) throw new ServiceError('invalid_request', '"limit" is between 1 and 1000');
         const page = await backups.list({ location, connection }, { limit, cursor });
         const nextCursor = page.nextCursor;
         return {
@@ -87,15 +86,6 @@ export function backupRoutes(backups: BackupService): Route[] {
       },
     }),
   ];
-}
-
-function readFormat(format = 'portable'): BackupFormat {
-  if (format === 'portable' || format === 'native') return format;
-  throw new ServiceError('invalid_request', '"format" is "portable" or "native"');
-}
-
-function missing(name: string): ServiceError {
-  return new ServiceError('invalid_request', `the parameter "${name}" is missing`);
 }
 
 function shownOutcome({ backupId, status, tables }: BackupOutcome): BackupResponse {

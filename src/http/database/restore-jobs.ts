@@ -1,14 +1,11 @@
 import { Type } from '@sinclair/typebox';
 import type { RestoreService } from '../../backup/restore/restore-service.ts';
-import { restoreJob, restoreJobList } from '../../protocol/database/restores.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
+import { restoreJob, restoreJobList, restorePhase, restoreScope } from '../../protocol/database/restores.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { restoreJobBody } from './restore-job-body.ts';
 
 const tag = 'backup';
 const pageDefault = 50;
-const phases = ['queued', 'running', 'succeeded', 'failed', 'cancelled'];
-const scopes = ['cluster', 'table'];
 
 /** The jobs that restore backups. */
 export function restoreJobRoutes(restores: RestoreService): Route[] {
@@ -22,17 +19,16 @@ export function restoreJobRoutes(restores: RestoreService): Route[] {
       description:
         'Those that the caller may see: its own, those of tables that it administers, all for an administrator.',
       query: Type.Object({
-        limit: Type.Optional(Type.Integer({ description: 'Jobs of a page: 1 to 1000, 50 unless given.' })),
+        limit: Type.Optional(
+          Type.Integer({ description: 'Jobs of a page', minimum: 1, maximum: 1_000, default: pageDefault }),
+        ),
         cursor: Type.Optional(Type.String({ description: 'The `next_cursor` of the page before.' })),
-        phase: Type.Optional(Type.String()),
-        scope: Type.Optional(Type.String()),
+        phase: Type.Optional(restorePhase),
+        scope: Type.Optional(restoreScope),
       }),
       responses: { 200: { description: 'A page of jobs', schema: restoreJobList } },
       handler({ query, caller }) {
         const { limit = pageDefault, cursor, phase, scope } = query;
-        if (limit < 1 || limit > 1_000) throw new ServiceError('invalid_request', '"limit" is between 1 and 1000');
-        checkWord('phase', phase, phases);
-        checkWord('scope', scope, scopes);
         const { jobs, nextCursor } = restores.list({ limit, cursor, phase, scope }, caller);
         return { jobs: jobs.map(restoreJobBody), ...(nextCursor === undefined ? {} : { next_cursor: nextCursor }) };
       },
@@ -58,9 +54,4 @@ export function restoreJobRoutes(restores: RestoreService): Route[] {
       handler: async ({ params, caller }) => restoreJobBody(await restores.cancel(params.job, caller)),
     }),
   ];
-}
-
-function checkWord(name: string, word: string | undefined, known: readonly string[]): void {
-  if (word === undefined || known.includes(word)) return;
-  throw new ServiceError('invalid_request', `"${name}" is one of ${known.join(', ')}`);
 }

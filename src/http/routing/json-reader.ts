@@ -10,6 +10,13 @@ import { ServiceError } from '../../protocol/service-error.ts';
  */
 export type ScanJson = (bytes: Uint8Array) => void;
 
+/** What messages call a value and the parts of it. */
+interface Said {
+  readonly whole: string;
+  readonly part: string;
+}
+
+const body: Said = { whole: 'the body', part: 'member' };
 const utf8 = new TextDecoder();
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
@@ -23,13 +30,13 @@ function checkerOf(schema: TSchema): TypeCheck<TSchema> {
 }
 
 /** The value as the schema's type, or `invalid_request` with the path of the first thing that is wrong. */
-export function checkValue<Schema extends TSchema>(value: unknown, schema: Schema, what = 'the body'): Static<Schema> {
+export function checkValue<Schema extends TSchema>(value: unknown, schema: Schema, said = body): Static<Schema> {
   const checker = checkerOf(schema);
   if (checker.Check(value)) return value as Static<Schema>;
   const first = checker.Errors(value).First();
   throw new ServiceError(
     'invalid_request',
-    first === undefined ? `${what} has the wrong shape` : describe(first, what),
+    first === undefined ? `${said.whole} has the wrong shape` : describe(first, said),
   );
 }
 
@@ -50,20 +57,20 @@ function parseJson(bytes: Uint8Array, scanJson: ScanJson): unknown {
   return JSON.parse(utf8.decode(bytes));
 }
 
-function describe(error: ValueError, what: string): string {
+function describe(error: ValueError, { whole, part }: Said): string {
   const deepest = deepestOf(error);
   const place = memberPath(deepest.path);
-  const at = place === '' ? what : `member "${place}"`;
+  const at = place === '' ? whole : `${part} "${place}"`;
   const properties: unknown = deepest.schema.properties;
   const known = typeof properties === 'object' && properties !== null ? Object.keys(properties) : [];
   const name = deepest.path.slice(deepest.path.lastIndexOf('/') + 1);
   if (deepest.message === 'Unexpected property') {
     const guess = didYouMean(unescaped(name), known);
-    return `unknown member "${place}"${guess === undefined ? '' : `; did you mean "${guess}"?`}`;
+    return `unknown ${part} "${place}"${guess === undefined ? '' : `; did you mean "${guess}"?`}`;
   }
   const words = wordsOf(deepest.schema);
   if (words !== undefined) return `${at}: expected ${words}`;
-  if (deepest.message === 'Expected required property') return `member "${place}" is missing`;
+  if (deepest.message === 'Expected required property') return `${part} "${place}" is missing`;
   return `${at}: ${deepest.message.charAt(0).toLowerCase()}${deepest.message.slice(1)}`;
 }
 

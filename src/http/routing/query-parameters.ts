@@ -2,6 +2,8 @@ import type { Static, TObject, TSchema } from '@sinclair/typebox';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { checkValue } from './json-reader.ts';
 
+const said = { whole: 'the query part of the URL', part: 'parameter' };
+
 /**
  * The query part of a request URL as the schema's type. Values are converted to the declared type of their member
  * (string, integer, number, boolean, array of strings separated by commas or repeated); unknown names are ignored.
@@ -16,7 +18,7 @@ export function readQuery<Schema extends TObject>(url: string, schema: Schema): 
       if (member !== undefined) add(values, name, text, member);
     }
   }
-  return checkValue(values, schema, 'the query part of the URL');
+  return checkValue(values, schema, said);
 }
 
 /** Most queries have nothing to decode: to split those takes a third of the time of a general reader. */

@@ -8,12 +8,11 @@ const connection = Type.Optional(
   }),
 );
 const backupId = Type.String({ description: '1 to 128 letters, digits, `.`, `_` or `-`; never used twice.' });
-const format = Type.Optional(
-  Type.String({
-    description:
-      '`portable` (default): compressed lines of JSON that other tools read. `native`: the files of the ranges and their indexes, the fastest way back.',
-  }),
-);
+export const backupFormat = Type.Union([Type.Literal('portable'), Type.Literal('native')], {
+  description:
+    '`portable` (default): compressed lines of JSON that other tools read. `native`: the files of the ranges and their indexes, the fastest way back.',
+});
+const format = Type.Optional(backupFormat);
 const baseBackupId = Type.Optional(
   Type.String({ description: 'A backup at this location: only what has changed since is copied.' }),
 );

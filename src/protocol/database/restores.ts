@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { backupFormat } from './backups.ts';
 
 const strict = { additionalProperties: false };
 const restoreMode = Type.Optional(
@@ -12,6 +13,15 @@ const from = {
   connection: Type.Optional(Type.String({ description: 'A connection of the kind `external_io`.' })),
 };
 
+export const restorePhase = Type.Union([
+  Type.Literal('queued'),
+  Type.Literal('running'),
+  Type.Literal('succeeded'),
+  Type.Literal('failed'),
+  Type.Literal('cancelled'),
+]);
+export const restoreScope = Type.Union([Type.Literal('cluster'), Type.Literal('table')]);
+
 export const restoreRequest = Type.Object(
   {
     ...from,
@@ -22,7 +32,7 @@ export const restoreRequest = Type.Object(
 );
 
 export const tableRestoreRequest = Type.Object(
-  { ...from, format: Type.Optional(Type.String()), restore_mode: restoreMode },
+  { ...from, format: Type.Optional(backupFormat), restore_mode: restoreMode },
   strict,
 );
 
@@ -31,10 +41,10 @@ const count = Type.Integer({ minimum: 0 });
 export const restoreJob = Type.Object({
   job_id: Type.String(),
   attempt_id: Type.Integer(),
-  scope: Type.String({ description: '`cluster` or `table`' }),
+  scope: restoreScope,
   table_name: Type.Optional(Type.String()),
   backup_id: Type.String(),
-  phase: Type.String({ description: '`queued`, `running`, `succeeded`, `failed` or `cancelled`' }),
+  phase: restorePhase,
   cancel_requested: Type.Boolean(),
   durability_pending_table_count: count,
   published_table_count: count,

@@ -1,38 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  type ClusterManifest,
-  encodeManifest,
-  type RangeManifest,
-  sha256Of,
-  type TableManifest,
-} from '../../../src/backup/archive/manifest.ts';
+import type { ClusterManifest, RangeManifest, TableManifest } from '../../../src/backup/archive/manifest.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
+import { forge, lines, ofPayload, size } from '../../support/forged-backup.ts';
 import { restore } from '../../support/restore-jobs.ts';
 import type { TestServer } from '../../support/test-server.ts';
-
-const readManifest = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
-
-/** Writes a backup again with a changed manifest or payload, all checksums right: what only somebody hostile would do. */
-function forge(
-  place: BackupPlace,
-  changes: { table?: (manifest: TableManifest) => void; cluster?: (manifest: ClusterManifest) => void },
-): void {
-  const path = join(place.path, 'b-cluster-metadata.json');
-  const { checksum: _, ...cluster } = readManifest(path) as ClusterManifest & { checksum: string };
-  const [entry] = cluster.tables;
-  if (!entry) throw new Error('no table');
-  const { checksum: __, ...table } = readManifest(join(place.path, entry.manifest)) as TableManifest & {
-    checksum: string;
-  };
-  changes.table?.(table);
-  const bytes = encodeManifest(table);
-  writeFileSync(join(place.path, entry.manifest), bytes);
-  entry.sha256 = sha256Of(bytes);
-  changes.cluster?.(cluster);
-  writeFileSync(path, encodeManifest(cluster));
-}
 
 const ofTable = (patch: Partial<TableManifest>) => ({
   table: (table: TableManifest) => void Object.assign(table, patch),
@@ -47,19 +20,6 @@ const ofEntry = (patch: Partial<ClusterManifest['tables'][number]>) => ({
   cluster: ({ tables: [table] }: ClusterManifest) => void Object.assign(table ?? {}, patch),
 });
 
-/** Gives the only range another payload, and a manifest that fits. */
-function ofPayload(place: BackupPlace, payload: Uint8Array, size: number) {
-  return {
-    table: ({ ranges: [range] }: TableManifest) => {
-      const [file] = range?.files ?? [];
-      if (!file) throw new Error('no file');
-      writeFileSync(join(place.path, file.name), payload);
-      const blocks = [{ bytes: payload.byteLength, size, crc: Bun.hash.crc32(payload) }];
-      Object.assign(file, { bytes: payload.byteLength, sha256: sha256Of(payload), blocks });
-    },
-  };
-}
-
 async function backUp(server: TestServer, place: BackupPlace): Promise<void> {
   await server.send('POST', '/db/v1/tables/t');
   await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 1 }, b: { n: 2 } } });
@@ -67,8 +27,6 @@ async function backUp(server: TestServer, place: BackupPlace): Promise<void> {
   expect(made.body).toMatchObject({ status: 'completed' });
 }
 
-const lines = (...texts: string[]) => Bun.zstdCompressSync(Buffer.from(texts.map((text) => `${text}\n`).join('')));
-const size = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n`).join('')).byteLength;
 const image = (path: string) => ({
   path,
   file: { name: 'b/none', bytes: 1, sha256: '0'.repeat(64), blocks: [{ bytes: 1, size: 1, crc: 0 }] },
