@@ -1,4 +1,5 @@
 import { type ArtifactText, bodyWithTexts } from '../indexing/enrichment/artifact-texts.ts';
+import type { StoredDocument } from '../storage/reader/document-store.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { FramedDocument } from './document-frames.ts';
 import type { SearchableTable } from './searchable-table.ts';
@@ -6,29 +7,102 @@ import type { SearchableTable } from './searchable-table.ts';
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
-/** A stored document, and the range that it was read from. */
-interface ReadDocument extends FramedDocument {
+/** A stored document as a read gives it. */
+interface ReadDocument {
   readonly ordinal: number;
+  readonly sequence: number;
 }
 
+/** The artifacts of a document of which the text index has the texts. */
+interface ReadTexts {
+  /** Part id -> body. */
+  readonly artifacts: ReadonlyMap<number, Uint8Array> | undefined;
+  /** By which change the newest of them came; 0 where there are none. */
+  readonly sequence: number;
+}
+
+type ReadRange = Pick<RangeReader, 'atOneInstant' | 'parts'>;
+
 /** The artifacts of a table whose texts its default full-text index holds. */
-function textsOf({ artifacts }: Pick<SearchableTable, 'artifacts'>): ArtifactText[] {
+export function indexedTextsOf({ artifacts }: Pick<SearchableTable, 'artifacts'>): ArtifactText[] {
   return artifacts.filter(({ config }) => config.full_text_index).map(({ partId, name }) => ({ partId, name }));
 }
 
-/** Documents as the text index of their table sees them: with the texts of their artifacts. In the order in which they come. */
-export function* indexedBodies<Document extends ReadDocument>(
-  documents: Iterable<Document>,
-  table: Pick<SearchableTable, 'artifacts'>,
-  rangeOf: (document: Document) => RangeReader | undefined,
-): Generator<FramedDocument> {
-  const texts = textsOf(table);
-  if (texts.length === 0) return yield* documents;
-  const partIds = texts.map(({ partId }) => partId);
-  for (const document of documents) {
-    const { ordinal, body } = document;
-    const artifacts = rangeOf(document)?.parts.read([ordinal], partIds).found.get(ordinal);
-    if (!artifacts) yield document;
-    else yield { ...document, body: encoder.encode(bodyWithTexts(decoder.decode(body), artifacts, texts)) };
+/**
+ * Documents as the text index of their table sees them: with the texts of their artifacts. These are read together with each
+ * document, so that none is matched, and shown or hidden for it, by what was made of another version.
+ */
+export class IndexedBodies {
+  readonly #texts: readonly ArtifactText[];
+  readonly #read = new WeakMap<ReadDocument, ReadTexts>();
+
+  constructor(table: Pick<SearchableTable, 'artifacts'>) {
+    this.#texts = indexedTextsOf(table);
+  }
+
+  /** Reads documents of a range, and what belongs to them, as of one moment. */
+  read<Found>(range: ReadRange, find: () => Found, documentsOf: (found: Found) => Iterable<ReadDocument>): Found {
+    if (this.#texts.length === 0) return find();
+    return range.atOneInstant(() => {
+      const found = find();
+      this.#note(range, [...documentsOf(found)]);
+      return found;
+    });
+  }
+
+  /** The document of a key, read as by `read`; undefined where there is none. */
+  get(range: RangeReader, key: string): StoredDocument | undefined {
+    return this.read(
+      range,
+      () => range.documents.get(key),
+      (found) => (found ? [found] : []),
+    );
+  }
+
+  /** Those of the documents that have changed since they were read, or whose texts have. */
+  changed<Document extends ReadDocument>(range: RangeReader, documents: readonly Document[]): Set<Document> {
+    const now = range.documents.byOrdinals(documents.map(({ ordinal }) => ordinal)).documents;
+    const sequences = new Map(now.map(({ ordinal, sequence }) => [ordinal, sequence]));
+    const texts = this.#textSequences(range, documents);
+    const isSame = (document: Document) =>
+      sequences.get(document.ordinal) === document.sequence &&
+      texts(document) === (this.#read.get(document)?.sequence ?? 0);
+    return new Set(documents.filter((document) => !isSame(document)));
+  }
+
+  #note(range: ReadRange, documents: readonly ReadDocument[]): void {
+    const ordinals = documents.map(({ ordinal }) => ordinal);
+    const { found } = range.parts.read(
+      ordinals,
+      this.#texts.map(({ partId }) => partId),
+    );
+    const sequenceOf = this.#textSequences(range, documents);
+    for (const document of documents) {
+      this.#read.set(document, { artifacts: found.get(document.ordinal), sequence: sequenceOf(document) });
+    }
+  }
+
+  #textSequences({ parts }: ReadRange, documents: readonly ReadDocument[]): (document: ReadDocument) => number {
+    const ordinals = documents.map(({ ordinal }) => ordinal);
+    const changes = this.#texts.map(({ partId }) => parts.sequences(ordinals, partId));
+    return ({ ordinal }) => Math.max(0, ...changes.map((of) => of.get(ordinal) ?? 0));
+  }
+
+  /** By which change a document that was read, or the newest of its texts, came to be. */
+  sequenceOf(document: ReadDocument): number {
+    return Math.max(document.sequence, this.#read.get(document)?.sequence ?? 0);
+  }
+
+  /** In the order of the documents, which `read` has found. */
+  *of<Document extends ReadDocument>(
+    documents: Iterable<Document>,
+    framed: (document: Document) => FramedDocument,
+  ): Generator<FramedDocument> {
+    for (const document of documents) {
+      const frame = framed(document);
+      const artifacts = this.#read.get(document)?.artifacts;
+      if (!artifacts) yield frame;
+      else yield { ...frame, body: encoder.encode(bodyWithTexts(decoder.decode(frame.body), artifacts, this.#texts)) };
+    }
   }
 }

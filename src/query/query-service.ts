@@ -159,7 +159,8 @@ export class QueryService {
       times.end('rerank');
     }
     const stored = lease.ranges.map((range) => range.stored);
-    const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, stored);
+    const judged = planned.plan.row_filter === undefined ? undefined : target.bodies;
+    const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, stored, judged);
     const page = await finishPage(executed, planned, target, parts);
     const graphs = await this.#searchGraphs(planned, table.name, executed, caller, legs);
     times.end('search');
@@ -223,9 +224,9 @@ export class QueryService {
     return executeJoin({ ...searched, plan: join, rights, clock });
   }
 
-  #shownParts({ projection, plan }: PlannedQuery, { indexes, artifacts }: SearchableTable): PartProjection | undefined {
+  #shownParts({ projection }: PlannedQuery, { indexes, artifacts }: SearchableTable): PartProjection | undefined {
     const { templates } = this.#deps;
-    return PartProjection.of(projection, { indexes, artifacts, hidesRows: plan.row_filter !== undefined, templates });
+    return PartProjection.of(projection, { indexes, artifacts, templates });
   }
 
   /** Before anything is searched. */

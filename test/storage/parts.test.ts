@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, readFrame, rowIsAgain, rowKind } from '../../src/lib/document-frame.ts';
@@ -271,4 +272,24 @@ test('part ids are given by each table', async () => {
   const again = await storage.catalog.changeTable({ tableId, addIndexes });
   expect(again.indexes.map(({ partId }) => partId)).toEqual([2]);
   await storage.close();
+});
+
+test('reads of one instant see nothing that is committed between them', async () => {
+  await using place = await Place.make();
+  await place.append((frame) => frame.append(rowKind.put, 'a', encoder.encode('{}')));
+  const before = place.sequenceOf('a');
+  using other = new Database(place.range.path);
+  const seen = place.range.atOneInstant(() => {
+    const first = place.sequenceOf('a');
+    other.run('UPDATE documents SET sequence = sequence + 100');
+    return [first, place.range.atOneInstant(() => place.sequenceOf('a'))];
+  });
+  expect([seen, place.sequenceOf('a')]).toEqual([[before, before], before + 100]);
+  expect(() =>
+    place.range.atOneInstant(() => {
+      throw new Error('stop');
+    }),
+  ).toThrow('stop');
+  other.run('UPDATE documents SET sequence = sequence - 100');
+  expect(place.sequenceOf('a')).toBe(before);
 });

@@ -73,7 +73,8 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
     const hit: Hit = {
       range,
       document,
-      hasChanged: document.sequence !== numberOf(hits, index, 'sequence'),
+      hasChanged:
+        document.sequence !== numberOf(hits, index, 'sequence') || target.ranges[range]?.hasNewTexts(document) === true,
       score,
       sort,
       place: position === undefined ? undefined : { position, key: document.key },

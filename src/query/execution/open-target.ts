@@ -4,9 +4,9 @@ import { mappedSchemaOf } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { RangeReader } from '../../storage/reader/range-reader.ts';
+import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import { type FramedDocument, frameOf, framesOf } from '../document-frames.ts';
-import { indexedBodies } from '../indexed-bodies.ts';
+import { IndexedBodies } from '../indexed-bodies.ts';
 import { type NativePlan, textPlan } from '../plan/native-plan.ts';
 import type { PlannedQuery } from '../plan/query-plan.ts';
 import type { HighlightPlan } from '../request/highlight-request.ts';
@@ -58,9 +58,8 @@ export async function openTarget(
   }
   const searched = searchedBy(index);
   const { names } = searched;
-  const readers = new WeakMap<HydratedDocument, RangeReader>();
-  const indexed = (documents: readonly HydratedDocument[]) =>
-    indexedBodies(inBytes(documents), table, ({ document }) => readers.get(document));
+  const bodies = new IndexedBodies(table);
+  const indexed = (documents: readonly HydratedDocument[]) => bodies.of(documents, inBytes);
   const handles = () => names.flatMap((name) => ranges.map((range) => range.applier(name)?.index?.handle));
   const taken = handles();
   return {
@@ -68,15 +67,23 @@ export async function openTarget(
     tableName: table.name,
     freshness: freshnessOf(searched),
     expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
-    ranges: ranges.map((range) => ({
-      rangeId: range.rangeId,
-      handle: handleOf(range, index.name, table),
-      documents: (ordinals) => {
-        const found = range.stored.documents.byOrdinals(ordinals);
-        if (table.artifacts.length > 0) for (const document of found.documents) readers.set(document, range.stored);
-        return found;
-      },
-    })),
+    ranges: ranges.map((range) => {
+      const { rangeId, stored } = range;
+      // Of before the search: what it finds was indexed by then, or is matched again.
+      const shown = range.applier(index.name)?.progress.published ?? 0;
+      return {
+        rangeId,
+        handle: handleOf(range, index.name, table),
+        documents: (ordinals) =>
+          bodies.read(
+            stored,
+            () => stored.documents.byOrdinals(ordinals),
+            ({ documents }) => documents,
+          ),
+        hasNewTexts: (document) => bodies.sequenceOf(document) > Math.max(document.sequence, shown),
+      };
+    }),
+    bodies,
     vectorHandles: legs.flatMap(({ kind, name }) =>
       ranges.map((range) => (kind === 'graph' ? listedHandle : handleOf(range, name, table))),
     ),
@@ -99,17 +106,22 @@ async function waitForIndexes(searched: SearchedIndexes, waitMs: number | undefi
   await waitUntilShown(searched, heads, waitMs);
 }
 
-/** Which of the stored documents match the plan, by the table's own mapping and analyzers; `rangeOf` is where each was read. */
-export function matchStored<Document extends FramedDocument & { readonly ordinal: number }>(
+/** Which of the stored documents, that `bodies` has read, match the plan by the table's own mapping and analyzers. */
+export function matchStored(
   table: SearchableTable,
   plan: NativePlan,
-  documents: Iterable<Document>,
-  rangeOf: (document: Document) => RangeReader | undefined,
+  documents: Iterable<StoredDocument>,
+  bodies: IndexedBodies,
 ): Promise<boolean[]> {
-  return matchIndexed(table, plan, indexedBodies(documents, table, rangeOf));
+  return matchIndexed(
+    table,
+    plan,
+    bodies.of(documents, (document) => document),
+  );
 }
 
-async function matchIndexed(
+/** Which of these bodies match the plan. */
+export async function matchIndexed(
   table: SearchableTable,
   plan: NativePlan,
   documents: Iterable<FramedDocument>,
@@ -145,11 +157,8 @@ async function highlightStored(
   return highlights;
 }
 
-function* inBytes(documents: readonly HydratedDocument[]) {
-  for (const document of documents) {
-    const { key, ordinal, ttlBaseMs, writtenMs, text } = document;
-    yield { document, key, ordinal, ttlBaseMs, writtenMs, body: encoder.encode(text) };
-  }
+function inBytes({ key, ttlBaseMs, writtenMs, text }: HydratedDocument): FramedDocument {
+  return { key, ttlBaseMs, writtenMs, body: encoder.encode(text) };
 }
 
 /** Handle of an index in the native engine. */

@@ -1,3 +1,4 @@
+import type { IndexedBodies } from '../indexed-bodies.ts';
 import type { NativePlan } from '../plan/native-plan.ts';
 import type { HighlightPlan } from '../request/highlight-request.ts';
 import type { IndexFreshness } from './index-freshness.ts';
@@ -23,6 +24,8 @@ interface QueryRange {
   handle: number;
   /** Rows that still exist, in no promised order, and the ordinals of those that are damaged. */
   documents(ordinals: number[]): { documents: HydratedDocument[]; damaged: ReadonlySet<number> };
+  /** Whether texts that were made of one of these documents may be newer than what the index had when it was searched. */
+  hasNewTexts(document: HydratedDocument): boolean;
 }
 
 /** What one query runs on. */
@@ -32,6 +35,8 @@ export interface QueryTarget {
   /** Handles of the vector indexes of the plan's legs: those of the first leg for each range, then of the next. */
   vectorHandles: number[];
   freshness: IndexFreshness;
+  /** What the documents of the ranges were read with. */
+  bodies: IndexedBodies;
   /** Documents whose base time is at or before this have expired; undefined when the table has no TTL. */
   expiredAtOrBeforeMs: number | undefined;
   /** For each document a JSON object of path -> marked fragments. */

@@ -3,10 +3,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { StoredDocument } from '../../storage/reader/document-store.ts';
+import type { DocumentPage, StoredDocument } from '../../storage/reader/document-store.ts';
 import { matchStored, openTarget } from '../execution/open-target.ts';
 import { executeQuery } from '../execution/query-executor.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
+import { IndexedBodies } from '../indexed-bodies.ts';
 import type { NativePlan } from '../plan/native-plan.ts';
 import { matchAll, type PlanNode } from '../plan/plan-nodes.ts';
 import type { SearchableTable } from '../searchable-table.ts';
@@ -38,10 +39,12 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export class RightTable implements RightSide {
   readonly #deps: RightTableDeps;
   readonly #expiredAtOrBeforeMs: number | undefined;
+  readonly #bodies: IndexedBodies;
   isCurrent = true;
 
   constructor(deps: RightTableDeps) {
     this.#deps = deps;
+    this.#bodies = new IndexedBodies(deps.table);
     this.#expiredAtOrBeforeMs = deps.table.expiredAtOrBeforeMs(deps.clock.nowMs());
   }
 
@@ -68,7 +71,11 @@ export class RightTable implements RightSide {
       while (from && rows.length < limit) {
         caller.signal.throwIfAborted();
         const bounds = { fromKey: from.key, fromInclusive: from.inclusive, toKey: null, toInclusive: true };
-        const page = stored.documents.page(bounds);
+        const page: DocumentPage = this.#bodies.read(
+          stored,
+          () => stored.documents.page(bounds),
+          ({ documents }) => documents,
+        );
         if (page.damaged.length > 0) throw damagedRow();
         const isPast = page.lastKey !== undefined && !page.lastKey.startsWith(keyPrefix);
         for (const row of await this.#matching(page.documents)) budget.add(row, rows);
@@ -88,9 +95,7 @@ export class RightTable implements RightSide {
     const ranges = lease.ranges;
     const budget = new RowBudget();
     const rows: RightRow[] = [];
-    const documents = keys.flatMap((key) => {
-      return documentOf(ranges[table.rangeOf(key)], key) ?? [];
-    });
+    const documents = keys.flatMap((key) => this.#documentOf(ranges[table.rangeOf(key)], key) ?? []);
     for (const row of await this.#matching(documents)) budget.add(row, rows);
     return rows.sort((left, right) => compareKeys(left.key, right.key));
   }
@@ -153,16 +158,23 @@ export class RightTable implements RightSide {
   }
 
   async #matching(documents: readonly StoredDocument[]): Promise<RightRow[]> {
-    const { table, filter, lease, keyPrefix = '' } = this.#deps;
-    const rangeOf = ({ key }: StoredDocument) => lease.ranges[table.rangeOf(key)]?.stored;
+    const { table, filter, keyPrefix = '' } = this.#deps;
     const bound = this.#expiredAtOrBeforeMs;
     const living = documents.filter(
       ({ key, ttlBaseMs }) =>
         key.startsWith(keyPrefix) && (bound === undefined || ttlBaseMs === undefined || ttlBaseMs > bound),
     );
-    const matches = filter && living.length > 0 ? await matchStored(table, filter, living, rangeOf) : undefined;
+    const matches = filter && living.length > 0 ? await matchStored(table, filter, living, this.#bodies) : undefined;
     const shown = matches ? living.filter((_, at) => matches[at]) : living;
     return shown.map(({ key, body }) => ({ key, text: decoder.decode(body) }));
+  }
+
+  #documentOf(range: IndexedRange | undefined, key: string): StoredDocument | undefined {
+    try {
+      return range && this.#bodies.get(range.stored, key);
+    } catch (error) {
+      throw error instanceof ServiceError && error.code === 'data_corrupted' ? damagedRow() : error;
+    }
   }
 
   [Symbol.dispose](): void {
@@ -171,14 +183,6 @@ export class RightTable implements RightSide {
 }
 
 const noVectors = new Uint8Array(0);
-
-function documentOf(range: IndexedRange | undefined, key: string): StoredDocument | undefined {
-  try {
-    return range?.stored.documents.get(key);
-  } catch (error) {
-    throw error instanceof ServiceError && error.code === 'data_corrupted' ? damagedRow() : error;
-  }
-}
 
 /** Whether a damaged row would be joined cannot be told; of a hidden one not even that it is there. */
 function damagedRow(): ServiceError {

@@ -73,6 +73,11 @@ export class RangeReader {
     return this.#stores;
   }
 
+  /** Runs reads, none of which waits for anything, that all see the range as of one moment. */
+  atOneInstant<Result>(read: () => Result): Result {
+    return this.#open().atOneInstant(read);
+  }
+
   /** The file of the documents. */
   get path(): string {
     return this.#path;

@@ -4,6 +4,7 @@ import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { IndexedBodies } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
@@ -35,6 +36,7 @@ export class Visibility {
   readonly #filter: NodeFilter | undefined;
   readonly #plan: NativePlan | undefined;
   readonly #filters: ScanFilter[];
+  readonly #bodies: IndexedBodies;
   readonly #decided = new Map<string, boolean>();
 
   constructor(deps: VisibilityDeps, filter?: NodeFilter) {
@@ -44,9 +46,12 @@ export class Visibility {
     const context = { ttlDurationMs, nowMs: clock.nowMs(), synonyms, hasTextIndex, rowFilters };
     const plan = planFilter(filter?.filter_query, context);
     this.#deps = deps;
+    this.#bodies = new IndexedBodies(table);
     this.#filter = filter;
     this.#plan = plan;
-    this.#filters = plan ? ranges.map((range) => scanFilterOf(table, range, plan, caller.signal)) : [];
+    this.#filters = plan
+      ? ranges.map((range) => scanFilterOf(range, { table, plan, bodies: this.#bodies }, caller.signal))
+      : [];
   }
 
   /** False: every node is shown. */
@@ -117,7 +122,7 @@ export class Visibility {
     const found: StoredDocument[][] = ranges.map(() => []);
     for (const key of keys) {
       const at = intervalOf(key, table.ranges);
-      const document = must(ranges[at], 'intervals cover every key').stored.documents.get(key);
+      const document = this.#bodies.get(must(ranges[at], 'intervals cover every key').stored, key);
       if (document && !hasExpired(document, expiredAtOrBefore)) found[at]?.push(document);
     }
     return (await this.#permitted(found)).flat();
@@ -142,7 +147,7 @@ export class Visibility {
   /** A damaged document matches nothing. */
   #documentOf(range: IndexedRange, key: string): StoredDocument | undefined {
     try {
-      return range.stored.documents.get(key);
+      return this.#bodies.get(range.stored, key);
     } catch (error) {
       if (error instanceof ServiceError && error.code === 'data_corrupted') return undefined;
       throw error;

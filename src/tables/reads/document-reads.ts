@@ -11,6 +11,7 @@ import type { ScanRequest } from '../../protocol/database/writes.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { matchStored } from '../../query/execution/open-target.ts';
+import { IndexedBodies } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { type PlanContext, planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
@@ -49,6 +50,12 @@ interface ScanLines {
   signal: AbortSignal;
 }
 
+/** How the lines of one page are made. */
+interface PageLines extends Pick<ScanLines, 'render' | 'hides'> {
+  filter: ScanFilter | undefined;
+  parts: RenderedParts | undefined;
+}
+
 /** A document as JSON, text or UTF-8. */
 export interface FoundDocument {
   readonly json: string | Uint8Array<ArrayBuffer>;
@@ -61,7 +68,12 @@ interface Wanted {
   readonly key: string;
   readonly projection: Projection;
   /** What the document must match to be seen; undefined where all may be. */
-  readonly permitted: NativePlan | undefined;
+  readonly permitted: Permitted | undefined;
+}
+
+interface Permitted {
+  readonly plan: NativePlan;
+  readonly bodies: IndexedBodies;
 }
 
 interface ReadDocument {
@@ -96,8 +108,8 @@ export class DocumentReads {
     const table = this.#tables.get(tableName, caller, 'read');
     checkDocumentKey(key);
     // The context of a filter is made only where there is one: nearly all callers see all rows.
-    const permitted =
-      caller.rowFilter === undefined ? undefined : planFilter(undefined, this.#filterContext(table, caller));
+    const plan = caller.rowFilter === undefined ? undefined : planFilter(undefined, this.#filterContext(table, caller));
+    const permitted = plan && { plan, bodies: new IndexedBodies(table) };
     const wanted: Wanted = { table, key, projection: compileProjection(fields), permitted };
     const lease = table.leaseOf(key);
     if (lease instanceof Promise || permitted !== undefined) return this.#lookup(wanted, lease, caller.signal);
@@ -115,24 +127,33 @@ export class DocumentReads {
       read = this.#read(wanted, range);
     } catch (error) {
       // That the document is damaged tells that it is there.
-      if (!(await isIndexed(key, table, range, permitted, signal))) throw keyNotFound(table);
+      if (!(await isIndexed(key, table, range, permitted.plan, signal))) throw keyNotFound(table);
       throw error;
     }
-    if (!(await matchStored(table, permitted, [read.document], () => range.stored))[0]) throw keyNotFound(table);
+    if (!(await matchStored(table, permitted.plan, [read.document], permitted.bodies))[0]) throw keyNotFound(table);
     return rendered(wanted, read);
   }
 
   /** A document with what was made of it, both as of one moment. Fails with `key_not_found`. */
-  #read({ table, key, projection, permitted }: Wanted, range: IndexedRange): ReadDocument {
-    const document = range.stored.documents.get(key);
-    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw keyNotFound(table);
-    const shown = this.#shownParts(projection, table, permitted !== undefined);
-    const version = range.stored.versionOf(document);
-    return { document, version, parts: shown?.read(range.stored, [document]) };
+  #read(wanted: Wanted, { stored }: IndexedRange): ReadDocument {
+    const { table, key, projection, permitted } = wanted;
+    const shown = this.#shownParts(projection, table);
+    // A document alone is of one moment by itself.
+    if (!shown && !permitted) return this.#living(table, stored, stored.documents.get(key));
+    return stored.atOneInstant(() => {
+      const document = permitted ? permitted.bodies.get(stored, key) : stored.documents.get(key);
+      const living = this.#living(table, stored, document);
+      return { ...living, parts: shown?.read(stored, [living.document]) };
+    });
   }
 
-  #shownParts(projection: Projection, { indexes, artifacts }: Table, hidesRows: boolean): PartProjection | undefined {
-    return PartProjection.of(projection, { indexes, artifacts, hidesRows, templates: this.#templates });
+  #living(table: Table, stored: RangeReader, document: StoredDocument | undefined): ReadDocument {
+    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw keyNotFound(table);
+    return { document, version: stored.versionOf(document), parts: undefined };
+  }
+
+  #shownParts(projection: Projection, { indexes, artifacts }: Table): PartProjection | undefined {
+    return PartProjection.of(projection, { indexes, artifacts, templates: this.#templates });
   }
 
   #filterContext(table: Table, caller: Caller): Omit<PlanContext, 'name'> {
@@ -154,7 +175,7 @@ export class DocumentReads {
     const render = (document: StoredDocument, shown: ShownParts | undefined) =>
       renderLine(document, projection, shown, request.single_key ?? false);
     const hides = filter?.row_filter !== undefined;
-    const parts = this.#shownParts(projection, table, hides);
+    const parts = this.#shownParts(projection, table);
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
       parts,
@@ -170,17 +191,14 @@ export class DocumentReads {
     for (const [index, range] of lease.ranges.entries()) {
       const { endKey } = must(table.ranges[index], 'a record for each range');
       if (endKey !== null && compareKeys(endKey, bounds.from) < 0) continue;
-      const filter = how.filter && scanFilterOf(table, range, how.filter, how.signal);
+      const bodies = new IndexedBodies(table);
+      const filter = how.filter && scanFilterOf(range, { table, plan: how.filter, bodies }, how.signal);
       let after = { key: bounds.from, inclusive: bounds.includeFrom };
       while (left > 0 && !how.signal.aborted) {
         await filter?.ready();
-        const page = range.stored.documents.page(
-          { fromKey: after.key, fromInclusive: after.inclusive, toKey: bounds.to, toInclusive: bounds.includeTo },
-          limits.scanPageRowsMax,
-          limits.scanPageBytesMax,
-        );
+        const { page, parts } = this.#page(range.stored, { after, bounds }, how.parts, bodies);
         if (page.lastKey === undefined) break;
-        const lines = await this.#lines(table, range.stored, page, how, filter);
+        const lines = await this.#lines(table, page, { ...how, filter, parts });
         const shown = lines.slice(0, left);
         left -= shown.length;
         if (shown.length > 0) yield shown;
@@ -190,27 +208,39 @@ export class DocumentReads {
     }
   }
 
-  async #lines(
-    table: Table,
+  /** A page of documents with what was made of them, as of one moment: parts that are written later belong to other bodies. */
+  #page(
     stored: RangeReader,
-    page: DocumentPage,
-    how: ScanLines,
-    filter: ScanFilter | undefined,
-  ): Promise<string[]> {
+    { after, bounds }: { after: { key: string; inclusive: boolean }; bounds: ScanBounds },
+    shown: PartProjection | undefined,
+    bodies: IndexedBodies,
+  ): { page: DocumentPage; parts: RenderedParts | undefined } {
+    const keys = {
+      fromKey: after.key,
+      fromInclusive: after.inclusive,
+      toKey: bounds.to,
+      toInclusive: bounds.includeTo,
+    };
+    const find = () => stored.documents.page(keys, limits.scanPageRowsMax, limits.scanPageBytesMax);
+    return stored.atOneInstant(() => {
+      const page = bodies.read(stored, find, ({ documents }) => documents);
+      return { page, parts: shown?.read(stored, page.documents) };
+    });
+  }
+
+  async #lines(table: Table, page: DocumentPage, { filter, parts, render, hides }: PageLines): Promise<string[]> {
     const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
     const living = page.documents.filter((document) => !hasExpired(document, bound));
-    // Before anything is waited for: parts that are written meanwhile belong to other bodies.
-    const parts = how.parts?.read(stored, living);
     const matches = await filter?.matches(living);
     const shown = matches ? living.filter((_, index) => matches[index]) : living;
     const lines = shown.map((document) => {
       const { key, ordinal } = document;
       if (parts?.damaged.has(ordinal)) return { key, line: damagedLine(key, 'a stored vector of') };
-      return { key, line: how.render(document, parts?.shown.get(ordinal)) };
+      return { key, line: render(document, parts?.shown.get(ordinal)) };
     });
     for (const damaged of page.damaged) {
       const { key } = damaged;
-      const isShown = how.hides ? filter?.showed(damaged) : true;
+      const isShown = hides ? filter?.showed(damaged) : true;
       if (isShown === true) lines.push({ key, line: damagedLine(key, 'the stored document') });
       if (isShown === undefined) lines.push({ key, line: unknownLine });
     }

@@ -1,6 +1,7 @@
 import { matchingOrdinals } from '../../engine/native-query.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { matchStored } from '../../query/execution/open-target.ts';
+import type { IndexedBodies } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import type { Table } from '../table.ts';
@@ -14,6 +15,8 @@ interface IndexedMatches {
 }
 
 interface ScanFilterDeps {
+  /** By which change a document, or what was made of it, came to be. */
+  sequenceOf(document: StoredDocument): number;
   /** Undefined while the index cannot be asked. */
   indexed(): Promise<IndexedMatches | undefined>;
   /** Which of the documents match by their bodies. */
@@ -44,7 +47,7 @@ export class ScanFilter {
   async matches(documents: StoredDocument[]): Promise<boolean[]> {
     const indexed = this.#indexed;
     if (!indexed) return this.#deps.stored(documents);
-    const changed = documents.filter(({ sequence }) => sequence > indexed.throughSequence);
+    const changed = documents.filter((document) => this.#deps.sequenceOf(document) > indexed.throughSequence);
     const changedMatch = changed.length === 0 ? [] : await this.#deps.stored(changed);
     const matchOfChanged = new Map(changed.map(({ ordinal }, at) => [ordinal, changedMatch[at] === true]));
     return documents.map(({ ordinal }) => matchOfChanged.get(ordinal) ?? holds(indexed.ordinals, ordinal));
@@ -61,11 +64,23 @@ function holds(ordinals: Uint8Array, ordinal: number): boolean {
   return (((ordinals[Math.floor(ordinal / 8)] ?? 0) >> (ordinal % 8)) & 1) === 1;
 }
 
+/** What a filter of a table is, and what its documents are read with. */
+interface FilteredTable {
+  readonly table: Table;
+  readonly plan: NativePlan;
+  readonly bodies: IndexedBodies;
+}
+
 /** The filter of a plan over one range of a table. */
-export function scanFilterOf(table: Table, range: IndexedRange, plan: NativePlan, signal: AbortSignal): ScanFilter {
+export function scanFilterOf(
+  range: IndexedRange,
+  { table, plan, bodies }: FilteredTable,
+  signal: AbortSignal,
+): ScanFilter {
   return new ScanFilter({
+    sequenceOf: (document) => bodies.sequenceOf(document),
     indexed: () => indexedMatches(table, range, plan, signal),
-    stored: (documents) => matchStored(table, plan, documents, () => range.stored),
+    stored: (documents) => matchStored(table, plan, documents, bodies),
   });
 }
 

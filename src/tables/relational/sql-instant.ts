@@ -1,8 +1,10 @@
 import { type Caller, rowFiltersOf } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import { type DocumentFrame, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { withArtifactTexts } from '../../indexing/enrichment/artifact-texts.ts';
+import { type DocumentFrame, readFrame, rowIsAgain, rowKind } from '../../lib/document-frame.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { matchStored } from '../../query/execution/open-target.ts';
+import { matchIndexed } from '../../query/execution/open-target.ts';
+import { indexedTextsOf } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
@@ -98,15 +100,17 @@ export class SqlInstant {
   async #copy(table: Table, { cutId }: CutReport): Promise<void> {
     const { ask, storage, signal } = this.#deps;
     const permitted = this.#permitted(table);
+    const texts = permitted ? indexedTextsOf(table) : [];
     for (const { rangeId } of table.ranges) {
       for (let afterSequence = 0; ; ) {
         signal.throwIfAborted();
-        const page = await storage.cutPage({ cutId, rangeId, afterSequence, parts: [] });
+        const page = await storage.cutPage({ cutId, rangeId, afterSequence, parts: texts.map(({ partId }) => partId) });
         if (!page) break;
         const [damaged] = page.damaged;
         if (damaged) throw damagedRow(table, damaged.key);
         const rows = rowsOf(readFrame(page.frame));
-        const matches = permitted && (await matchStored(table, permitted, rows, () => undefined));
+        const judged = texts.length === 0 ? rows : rowsOf(readFrame(withArtifactTexts(page.frame, texts)));
+        const matches = permitted && (await matchIndexed(table, permitted, judged));
         const shown = matches ? rows.filter((_, at) => matches[at]) : rows;
         await ask({ kind: 'rows', table: sqlTable(table), rows: shown.map(({ key, text }) => [key, text()]) });
         afterSequence = page.lastSequence;
@@ -139,7 +143,9 @@ function indexedColumns({ settings }: Table): string[] {
 }
 
 function rowsOf(frame: DocumentFrame) {
-  const puts = Array.from({ length: frame.rowCount }, (_, row) => row).filter((row) => frame.kind(row) === rowKind.put);
+  const all = Array.from({ length: frame.rowCount }, (_, row) => row);
+  // A row comes with its own change, with parts that are newer, and again with theirs.
+  const puts = all.filter((row) => frame.kind(row) === rowKind.put && (frame.flags(row) & rowIsAgain) === 0);
   return puts.map((row) => {
     const body = frame.body(row);
     return {

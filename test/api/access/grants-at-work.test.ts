@@ -16,7 +16,7 @@ async function withTables(guarded: GuardedServer): Promise<void> {
   }
 }
 
-describe('a reader of one table', () => {
+describe('A03: a reader of one table', () => {
   test('sees nothing of another one, in lists, topology, status or bodies', async () => {
     await using guarded = await startGuardedServer();
     await withTables(guarded);

@@ -34,3 +34,27 @@ test('a statement reads only tables and rows that its caller may read, and does 
   expect(whole.body).toMatchObject({ rows: [[2]] });
   expect((await guarded.as(undefined, 'POST', '/db/v1/sql', { sql: 'SELECT 1' })).status).toBe(401);
 });
+
+test('a row filter over artifacts holds in statements, too', async () => {
+  await using guarded = await startGuardedServer();
+  const columns = { kind: { type: 'string' }, n: { type: 'integer' } };
+  const schema = {
+    storage_mode: 'relational',
+    document_schemas: { row: { schema: { type: 'object', properties: columns } } },
+  };
+  await guarded.asAdmin('POST', '/db/v1/tables/labelled', { schema });
+  const label = { kind: 'chunk', field: 'kind', chunk_size: 16, full_text_index: true };
+  const made = await guarded.asAdmin('PUT', '/db/v1/tables/labelled/artifacts/label/enrichment', label);
+  expect(made.status).toBe(200);
+  const inserts = { a: { kind: 'secret', n: 1 }, b: { kind: 'open', n: 2 }, c: { n: 3 } };
+  await guarded.asAdmin('POST', '/db/v1/tables/labelled/batch', { inserts, sync_level: 'full_index' });
+  const user = await guarded.user('reader', [table('labelled', 'read')]);
+  const ask = async (filter: object) => {
+    await guarded.asAdmin('PUT', '/auth/v1/subjects/reader/row-filters/labelled', filter);
+    const { body } = await guarded.as(user, 'POST', '/db/v1/sql', { sql: 'SELECT _id FROM labelled ORDER BY n' });
+    return (body as { rows: string[][] }).rows.flat();
+  };
+  expect(await ask({ query: '_artifacts.label:open' })).toEqual(['b']);
+  const hidden = { bool: { must_not: [{ query: '_artifacts.label:secret' }], must: [{ match_all: {} }] } };
+  expect(await ask(hidden)).toEqual(['b', 'c']);
+});

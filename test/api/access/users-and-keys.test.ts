@@ -4,7 +4,7 @@ import { FakeClock } from '../../support/fake-clock.ts';
 
 const lookup = '/db/v1/tables/books/lookup/a';
 
-describe('credentials', () => {
+describe('A01: credentials', () => {
   test('Bearer, ApiKey and Basic are taken, in any case of the scheme; everything else is 401', async () => {
     await using guarded = await startGuardedServer();
     const { credential } = await guarded.key('admin');

@@ -3,6 +3,7 @@ import type { IndexDefinition } from '../../../src/index-kinds/all-kinds.ts';
 import type { IndexFreshness } from '../../../src/query/execution/index-freshness.ts';
 import { executeQuery } from '../../../src/query/execution/query-executor.ts';
 import type { NativeHits, QueryTarget } from '../../../src/query/execution/query-target.ts';
+import { IndexedBodies } from '../../../src/query/indexed-bodies.ts';
 import type { NativePlan } from '../../../src/query/plan/native-plan.ts';
 import { planQuery } from '../../../src/query/plan/query-plan.ts';
 
@@ -37,8 +38,10 @@ const target: QueryTarget = {
           })),
         damaged: new Set(),
       }),
+      hasNewTexts: () => false,
     },
   ],
+  bodies: new IndexedBodies({ artifacts: [] }),
   vectorHandles: [],
   recheck: async (_, documents) => documents.map(() => true),
   orderPage: async (_, hits) => hits.map((_hit, hit) => ({ hit, sort: [] })),

@@ -13,6 +13,7 @@ test('what the index shows is looked up, what is newer is matched by its body', 
   const asked: number[][] = [];
   let questions = 0;
   const filter = new ScanFilter({
+    sequenceOf: ({ sequence }) => sequence,
     indexed: async () => {
       questions += 1;
       return { throughSequence: 100, ordinals };
@@ -40,6 +41,7 @@ test('what the index shows is looked up, what is newer is matched by its body', 
 test('an index that cannot be asked yet is asked again with the next page', async () => {
   let isOpen = false;
   const filter = new ScanFilter({
+    sequenceOf: ({ sequence }) => sequence,
     indexed: async () => (isOpen ? { throughSequence: 100, ordinals } : undefined),
     stored: async (documents) => documents.map(() => false),
   });
@@ -52,6 +54,7 @@ test('an index that cannot be asked yet is asked again with the next page', asyn
 
 test('rows that were read before the index was asked are matched by their bodies: it may show what they became since', async () => {
   const filter = new ScanFilter({
+    sequenceOf: ({ sequence }) => sequence,
     indexed: async () => ({ throughSequence: 100, ordinals }),
     stored: async (documents) => documents.map(() => false),
   });

@@ -6,6 +6,7 @@ import type { ArtifactDefinition } from '../../../index-kinds/configuration/arti
 import { forEachYielding } from '../../../lib/concurrency/yield-to-event-loop.ts';
 import type { RangeReader } from '../../../storage/reader/range-reader.ts';
 import type { Hit } from '../../execution/hydrate.ts';
+import type { IndexedBodies } from '../../indexed-bodies.ts';
 import type { ServingIndex } from '../../searchable-table.ts';
 import { shownArtifactOf, shownChunksOf } from './artifact-text.ts';
 import { type ChunkedIndex, renderChunks } from './chunk-texts.ts';
@@ -34,8 +35,6 @@ type BestChunks = ReadonlyMap<string, number> | undefined;
 interface ProjectionScope {
   readonly indexes: readonly ServingIndex[];
   readonly artifacts: readonly ArtifactDefinition[];
-  /** The caller may see only some documents, so that no vector may be shown which was written after its document was looked at. */
-  readonly hidesRows: boolean;
   readonly templates: Pick<Templates, 'render'>;
 }
 
@@ -99,7 +98,6 @@ export class PartProjection {
       const bodies = found.get(document.ordinal);
       if (bodies) shown.set(document.ordinal, this.#render(bodies, document, bestOf(at)));
     }
-    if (this.#scope.hidesRows) forgetChanged(range, documents, shown);
     return { shown, damaged };
   }
 
@@ -153,10 +151,12 @@ export class PartProjection {
 
   /**
    * What is shown of each hit of a page, and the hits of which a part is damaged. `stored` are the ranges that were searched.
+   * Where documents are hidden, nothing is shown that is newer than what its document was `judged` by.
    */
   async ofHits(
     hits: readonly Hit[],
     stored: readonly RangeReader[],
+    judged: IndexedBodies | undefined,
   ): Promise<{ shown: Map<Hit, ShownParts>; damaged: Set<Hit> }> {
     const shown = new Map<Hit, ShownParts>();
     const damaged = new Set<Hit>();
@@ -165,10 +165,13 @@ export class PartProjection {
       for (const [at, range] of stored.entries()) {
         const own = some.filter((hit) => hit.range === at);
         const documents = own.map(({ document }) => document);
-        const parts = this.read(range, documents, (which) => own[which]?.legVectors);
+        const { parts, changed } = range.atOneInstant(() => ({
+          parts: this.read(range, documents, (which) => own[which]?.legVectors),
+          changed: judged?.changed(range, documents),
+        }));
         for (const hit of own) {
           const rendered = parts.shown.get(hit.document.ordinal);
-          if (rendered !== undefined) shown.set(hit, rendered);
+          if (rendered !== undefined && !changed?.has(hit.document)) shown.set(hit, rendered);
           if (parts.damaged.has(hit.document.ordinal)) damaged.add(hit);
         }
       }
@@ -183,11 +186,4 @@ function chunkedIndex({ name, definition }: ServingIndex): ChunkedIndex | undefi
   const dimension = definition.kind === 'dense' ? definition.dimension : undefined;
   const vectorFingerprint = vectorFingerprintOf(definition.managed, dimension);
   return { name, chunksName: `${name}_chunks`, definition, vectorFingerprint };
-}
-
-/** What is the same after its parts were read as before had no others in between. */
-function forgetChanged(range: RangeReader, documents: readonly ReadDocument[], shown: Map<number, ShownParts>): void {
-  const now = range.documents.byOrdinals(documents.map(({ ordinal }) => ordinal)).documents;
-  const sequences = new Map(now.map(({ ordinal, sequence }) => [ordinal, sequence]));
-  for (const { ordinal, sequence } of documents) if (sequences.get(ordinal) !== sequence) shown.delete(ordinal);
 }
