@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { buildNative, nativeIsCurrent } from './build-native.ts';
 import { buildBundle, bundleIsCurrent } from './bundle.ts';
@@ -57,7 +56,7 @@ function packagesAreInstalled(purpose: Purpose): boolean {
 }
 
 function hashOfPackages(): string {
-  const hash = createHash('sha256');
+  const hash = new Bun.CryptoHasher('sha256');
   for (const file of ['bun.lock', 'package.json']) hash.update(readFileSync(root + file));
   return hash.digest('hex');
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 
@@ -31,7 +30,7 @@ export class SourceStamp {
   }
 
   hashOfContents(): string {
-    const hash = createHash('sha256').update(this.#salt);
+    const hash = new Bun.CryptoHasher('sha256').update(this.#salt);
     for (const path of this.#sources())
       hash
         .update(`${this.#nameOf(path)}\0`)
@@ -48,7 +47,7 @@ export class SourceStamp {
   }
 
   #hashOfTimes(): string {
-    const hash = createHash('sha256').update(this.#salt);
+    const hash = new Bun.CryptoHasher('sha256').update(this.#salt);
     for (const path of this.#sources()) {
       const { size, mtimeMs } = statSync(path);
       hash.update(`${this.#nameOf(path)}\0${size}\0${mtimeMs}\0`);

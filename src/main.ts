@@ -1,5 +1,4 @@
 import packageFile from '../package.json' with { type: 'json' };
-import { inferenceVerb } from './cli/inference.ts';
 import { runCommandLine } from './cli/run.ts';
 import { serveVerb } from './cli/serve.ts';
 import type { Verb } from './cli/verb.ts';
@@ -10,8 +9,10 @@ const loadPauseMs = 2;
 
 const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   serve: async () => serveVerb(loadServer),
-  inference: async () =>
-    inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer),
+  inference: async () => {
+    const { inferenceVerb } = await import('./cli/inference.ts');
+    return inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer);
+  },
   config: async () => (await import('./cli/config-show.ts')).configShow,
   backup: async () => (await import('./cli/backup/backup.ts')).backup,
   check: async () => (await import('./cli/check.ts')).check,

@@ -67,6 +67,21 @@ function importsOf({ path, text }: Source): string[] {
   );
 }
 
+/** The packages and built-in modules that a file brings with it, without those that are loaded later. */
+function loadedWith(path: string): string[] {
+  const transpiler = new Bun.Transpiler({ loader: 'ts' });
+  const [files, loaded] = [new Set([path]), new Set<string>()];
+  for (const file of files) {
+    const text = readFileSync(join(root, file), 'utf8').replace(/^#!.*/, '');
+    for (const { kind, path: target } of transpiler.scanImports(text)) {
+      if (kind !== 'import-statement' || target.endsWith('.json')) continue;
+      if (target.startsWith('.')) files.add(relative(root, join(root, dirname(file), target)));
+      else loaded.add(target);
+    }
+  }
+  return [...loaded].sort();
+}
+
 function breaches(sources: readonly Source[]): string[] {
   return sources.flatMap((source) => {
     const from = layerOf(source.path);
@@ -377,5 +392,10 @@ describe('shape', () => {
 
   test('main.ts stays under 80 lines', () => {
     expect(readFileSync(join(root, 'src/main.ts'), 'utf8').split('\n').length).toBeLessThan(80);
+  });
+
+  test('before the port is open little is loaded: each of the other built-in modules takes milliseconds', () => {
+    expect(loadedWith('src/main.ts')).toEqual(['node:fs', 'node:util']);
+    expect(loadedWith('scripts/sundew.ts')).toEqual(['node:fs', 'node:path']);
   });
 });

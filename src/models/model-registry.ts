@@ -23,7 +23,7 @@ interface Candidate {
 }
 
 /** What one directory turned out to hold, and the state of its files when it was looked at. */
-interface Found<T> {
+interface ScannedDirectory<T> {
   readonly signature: string;
   readonly described: T | RefusedModel;
 }
@@ -32,8 +32,8 @@ interface Found<T> {
 export class ModelRegistry {
   readonly #modelsDirectory: string;
   readonly #predictorsDirectory: string;
-  #models = new Map<string, Found<InstalledModel>>();
-  #predictors = new Map<string, Found<InstalledPredictor>>();
+  #models = new Map<string, ScannedDirectory<InstalledModel>>();
+  #predictors = new Map<string, ScannedDirectory<InstalledPredictor>>();
 
   /** Directories that do not exist hold nothing. Never throws for what a directory holds. */
   constructor(modelsDirectory: string, predictorsDirectory: string) {
@@ -105,9 +105,9 @@ export function quantizedName({ name, manifest }: InstalledModel): string | unde
 function scan<T>(
   parent: string,
   kind: RefusedModel['kind'],
-  known: ReadonlyMap<string, Found<T>>,
+  known: ReadonlyMap<string, ScannedDirectory<T>>,
   describe: (candidate: Candidate) => T,
-): [string, Found<T>][] {
+): [string, ScannedDirectory<T>][] {
   return candidates(parent).map((candidate) => {
     const key = `${kind}/${candidate.name}`;
     const before = known.get(key);

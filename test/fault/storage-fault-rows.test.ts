@@ -13,6 +13,7 @@ import { FaultPlace } from './fault-place.ts';
 import { offlineCheck } from './offline-check.ts';
 
 const timeout = { timeout: 90_000 };
+const powerFailures = Number(process.env.SUNDEW_POWER_FAILURES ?? 8);
 const hour = 3_600_000;
 
 describe('S02 the power fails', () => {
@@ -24,7 +25,7 @@ describe('S02 the power fails', () => {
       using place = new FaultPlace();
       const run = new CrashRun(place.directory, random);
       try {
-        for (let round = 0; round < 8; round += 1) {
+        for (let round = 0; round < powerFailures; round += 1) {
           const shadowDir = join(place.directory, `shadow-${round}`);
           const openShadow = (dataDir: string) => new DurableShadow(dataDir, shadowDir);
           await run.powerFailure(openShadow, random.between(50, round % 3 === 0 ? 1_800 : 500));
@@ -36,7 +37,7 @@ describe('S02 the power fails', () => {
       }
       expect(run.acknowledged).toBeGreaterThan(20);
     },
-    timeout,
+    { timeout: 30_000 + powerFailures * 8_000 },
   );
 
   test(

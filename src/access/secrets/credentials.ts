@@ -13,7 +13,7 @@ interface CredentialsDeps {
 }
 
 /** A value that a credential refers to, and the hosts that it is for. */
-interface Found {
+interface ReferredValue {
   readonly value: string;
   readonly hosts: readonly string[] | undefined;
 }
@@ -69,12 +69,12 @@ export class Credentials {
   }
 
   /** A secret of the file, else the variable of its name. */
-  #find(reference: Reference): Found | undefined {
+  #find(reference: Reference): ReferredValue | undefined {
     if (reference.kind === 'variable') return this.#variable(reference.name);
     return this.#deps.secrets.get(reference.key) ?? this.#variable(variableOfSecret(reference.key));
   }
 
-  #variable(name: string): Found | undefined {
+  #variable(name: string): ReferredValue | undefined {
     const { allowed, variables } = this.#deps;
     const value = variables().get(name);
     const grant = allowed().find((each) => each.name === name);

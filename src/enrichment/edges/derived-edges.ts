@@ -7,7 +7,7 @@ import { edgesMax } from '../../lib/parts/edges-part.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { evaluated, type Render } from './expression.ts';
-import { type Found, foundIn } from './extraction.ts';
+import { type ExtractedEdge, foundIn } from './extraction.ts';
 
 /** An edge that follows from an artifact. */
 export interface DerivedEdge {
@@ -71,7 +71,7 @@ export async function deriveEdges(
 
 function edgeOf(
   { source: { nodes, edge, context }, edgeTypes }: EdgeRecipe,
-  found: Found,
+  found: ExtractedEdge,
   { key, document }: Omit<EdgeMaterial, 'artifact'>,
   render: Render,
 ): DerivedEdge | undefined {

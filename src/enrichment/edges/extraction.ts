@@ -3,7 +3,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { memberOf } from '../template/builtins.ts';
 
 /** A relation, or an entity as what the document is related to: names that templates of edges know. */
-export interface Found {
+export interface ExtractedEdge {
   readonly type: string;
   readonly score?: number;
   /** Entity at the beginning of a relation. */
@@ -15,7 +15,7 @@ export interface Found {
  * What an extraction says, in its order: entities where they are asked for, then relations. Without either it says nothing.
  * Throws `invalid_edge` for what is no extraction.
  */
-export function* foundIn(asset: unknown, { path, format }: EdgeSourceConfig['source']): Generator<Found> {
+export function* foundIn(asset: unknown, { path, format }: EdgeSourceConfig['source']): Generator<ExtractedEdge> {
   const extraction = path.split('.').slice(1).reduce<unknown>(memberOf, asset);
   if (extraction === undefined || extraction === null) return;
   if (typeof extraction !== 'object' || Array.isArray(extraction)) {

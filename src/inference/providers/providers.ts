@@ -48,7 +48,7 @@ const usualSigning: SigningConfig = {
 };
 
 /** What a configuration comes to together with the operator's entry for its provider. */
-interface Place {
+interface ResolvedProvider {
   readonly config: ProviderConfig;
   readonly base: URL;
   readonly entry: ProviderOptions | undefined;
@@ -76,14 +76,14 @@ export class Providers {
   /** Throws `host_not_allowed` for an address that the operator does not allow; it is asked for each request again. */
   provider(config: ProviderConfig): Provider {
     if (config.provider === 'mock') return this.#mock;
-    const place = this.#placeOf(config);
-    if (place === undefined) return this.#deps.own;
-    this.#deps.hosts.require(place.base);
+    const resolved = this.#resolve(config);
+    if (resolved === undefined) return this.#deps.own;
+    this.#deps.hosts.require(resolved.base);
     const { model: _model, ...rest } = config;
-    const key = JSON.stringify([rest, place.base.href, place.entry]);
+    const key = JSON.stringify([rest, resolved.base.href, resolved.entry]);
     const known = this.#clients.get(key);
     if (known !== undefined) return known;
-    const made = this.#make(place);
+    const made = this.#make(resolved);
     this.#clients.set(key, made);
     return made;
   }
@@ -103,7 +103,7 @@ export class Providers {
   }
 
   /** Undefined for this server itself. */
-  #placeOf(config: ProviderConfig): Place | undefined {
+  #resolve(config: ProviderConfig): ResolvedProvider | undefined {
     const { provider } = config;
     const entry = this.#deps.entries().get(provider);
     const usual = providerTraits[provider].url;
@@ -120,8 +120,8 @@ export class Providers {
     };
   }
 
-  #make(place: Place): Provider {
-    const { config, base } = place;
+  #make(resolved: ResolvedProvider): Provider {
+    const { config, base } = resolved;
     const { provider } = config;
     const path = base.href.replace(/\/+$/, '');
     const batch = (usual: BatchBounds) => ({
@@ -132,10 +132,10 @@ export class Providers {
       new ProviderClient({
         name: provider,
         http: this.#http,
-        gate: this.#gateOf(place),
+        gate: this.#gateOf(resolved),
         base: address,
-        bounds: { ...usualHttpBounds, ...(place.entry?.timeoutMs && { timeoutMs: place.entry.timeoutMs }) },
-        authorize: (url, body) => this.#authorize(place, url, body),
+        bounds: { ...usualHttpBounds, ...(resolved.entry?.timeoutMs && { timeoutMs: resolved.entry.timeoutMs }) },
+        authorize: (url, body) => this.#authorize(resolved, url, body),
       });
     switch (provider) {
       case 'ollama':
@@ -155,7 +155,7 @@ export class Providers {
     }
   }
 
-  #gateOf({ config, base, entry }: Place): ProviderGate {
+  #gateOf({ config, base, entry }: ResolvedProvider): ProviderGate {
     const { provider, apiKey, signing } = config;
     const bounds = {
       requestsPerMinute: entry?.requestsPerMinute ?? config.requestsPerMinute,
@@ -179,7 +179,7 @@ export class Providers {
    * index names the address in it.
    */
   async #authorize(
-    { config, base, entry, isOfficial }: Place,
+    { config, base, entry, isOfficial }: ResolvedProvider,
     url: URL,
     body: string | FormData,
   ): Promise<Authorization> {

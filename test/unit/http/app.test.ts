@@ -103,7 +103,7 @@ describe('what a handler gets', () => {
       'a parameter out of range',
       '/t/a/search?n=-1',
       '{"query":""}',
-      '400 invalid_request: member "n": expected integer to be greater or equal to 0',
+      '400 invalid_request: parameter "n": expected integer to be greater or equal to 0',
     ],
     ['a parameter twice', '/t/a/search?n=1&n=2', '{"query":""}', '400 invalid_request: parameter "n" is given twice'],
     [

@@ -75,12 +75,16 @@ export class RemoteEmbedding {
     return { model, dimension, vectors, tokens, faults: faults.sort((a, b) => a.index - b.index) };
   }
 
-  async #split(batch: readonly Text[], call: Omit<GateCall, 'tokens'>, dimensions: number | undefined): Promise<Found> {
+  async #split(
+    batch: readonly Text[],
+    call: Omit<GateCall, 'tokens'>,
+    dimensions: number | undefined,
+  ): Promise<BatchResult> {
     try {
       const texts = batch.map(({ text }) => text);
       const { value, tokens } = await this.#embed(texts, { ...call, tokens: tokensOf(texts) });
       this.#hasWorked = true;
-      return foundIn(value, tokens, batch, dimensions);
+      return resultOf(value, tokens, batch, dimensions);
     } catch (error) {
       if (faultOf(error) === 'provider' || !(error instanceof ServiceError)) throw error;
       await this.#proveWorks(error, call);
@@ -110,18 +114,18 @@ export class RemoteEmbedding {
   }
 }
 
-interface Found {
+interface BatchResult {
   readonly vectors: readonly { readonly index: number; readonly vector: Vector }[];
   readonly faults: readonly { readonly index: number; readonly error: ServiceError }[];
   readonly tokens: number;
 }
 
-function foundIn(
+function resultOf(
   answered: readonly unknown[],
   tokens: number,
   batch: readonly Text[],
   dimensions: number | undefined,
-): Found {
+): BatchResult {
   const vectors: { index: number; vector: Vector }[] = [];
   const faults: { index: number; error: ServiceError }[] = [];
   for (const [at, { index }] of batch.entries()) {

@@ -1,4 +1,3 @@
-import { Unzip, UnzipInflate } from 'fflate';
 import { extract } from 'tar-stream';
 import { DownloadError } from '../transfer/download-error.ts';
 
@@ -37,6 +36,8 @@ export async function readArchive(path: string, receive: ReceiveEntry, isEnough 
 }
 
 async function readZip(path: string, receive: ReceiveEntry, isEnough: () => boolean): Promise<void> {
+  // Loaded where there is a zip: it brings threads of its own with it, which a start would wait for.
+  const { Unzip, UnzipInflate } = await import('fflate');
   let open = 0;
   let entries = 0;
   const unzip = new Unzip((file) => {
