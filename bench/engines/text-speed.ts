@@ -64,5 +64,8 @@ export async function ourTextSpeed(options: {
     placement,
     environment: { TMPDIR: directory.path },
   });
+  // Lucene's index is one segment too.
+  const segments = peerNumber(index, 'segments');
+  if (segments !== 1) throw new Error(`Our index rests with ${segments} segments and is not comparable; it must have one.`);
   return { bytes: peerNumber(index, 'bytes'), queries: results.map((line) => peerNumber(line, 'plan_us')) };
 }

@@ -38,7 +38,7 @@ await serveGraphEngine({
   async load(graph, directory) {
     index = await NativeIndex.open(join(directory, 'graph'), definition, true);
     await fill(index, graph);
-    await index.releaseWriter();
+    await index.rest();
     await index.checkpoint();
   },
   async threeHops(start) {

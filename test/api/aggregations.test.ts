@@ -337,6 +337,19 @@ test('expired documents are not aggregated', async () => {
   expect(body.responses[0]?.aggregations).toEqual({ n: { value: 2 } });
 });
 
+test('a sum may leave the range of doubles and come back', async () => {
+  await server.send('POST', '/db/v1/tables/large', { num_shards: 2 });
+  const inserts = { a: { n: 1e308 }, b: { n: 1e308 }, c: { n: -1e308 }, d: { n: -1e308 }, e: { n: 0.5 } };
+  await server.send('POST', '/db/v1/tables/large/batch', { inserts, sync_level: 'full_text' });
+  const aggregations = { sum: { type: 'sum', field: 'n' }, avg: { type: 'avg', field: 'n' } };
+  const request = { limit: 0, aggregations };
+  const { body } = await server.send<{ responses: Result[] }>('POST', '/db/v1/tables/large/query', request);
+  expect(body.responses[0]?.aggregations).toEqual({
+    sum: { value: 0.5 },
+    avg: { count: 5, sum: 0.5, avg: 0.1, value: 0.1 },
+  });
+});
+
 test('times keep their milliseconds', async () => {
   await server.send('POST', '/db/v1/tables/moments', {});
   const inserts = { a: { at: '2026-11-21T22:05:37.014Z' }, b: { at: '2026-11-21T22:05:37.994123Z' } };

@@ -57,7 +57,7 @@ fn main() {
     let seconds = started.elapsed().as_secs_f64();
     index.checkpoint().expect("a checkpoint");
     let with_checkpoint = started.elapsed().as_secs_f64();
-    index.release_writer().expect("merges end");
+    index.rest().expect("merges end");
     let loaded = started.elapsed().as_secs_f64();
     index.wait_for_merges();
     let merging = started.elapsed().as_secs_f64() - loaded;

@@ -123,7 +123,7 @@ fn main() {
     let last = 2 * documents as u64;
     dense.commit(last).expect("a commit");
     text.commit(last).expect("a commit");
-    text.release_writer().expect("merges end");
+    text.rest().expect("merges end");
     text.wait_for_merges();
     println!("{documents} documents in {} text segments, {:?}", text.stats().segment_count, dense.stats());
 

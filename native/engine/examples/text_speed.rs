@@ -58,7 +58,7 @@ fn build_bare(directory: &Path, lines: &[&str], is_merged: bool) -> (Index, Sear
 
 fn build_ours(directory: &Path, lines: &[&str]) -> Arc<TextIndex> {
     let index = our_index::build(directory, lines);
-    index.release_writer().expect("merges end");
+    index.rest().expect("merges end");
     index.wait_for_merges();
     index.checkpoint().expect("a checkpoint");
     index

@@ -105,7 +105,7 @@ fn counters_answer_what_a_visit_of_all_documents_answers() {
             sequence += rows.len() as u64;
             indexes[index].commit(sequence - 1).expect("a commit");
             if random.below(8) == 0 {
-                indexes[index].release_writer().expect("a rest");
+                indexes[index].rest().expect("a rest");
                 indexes[index].wait_for_merges();
             }
             assert!(compare(&indexes, &format!("seed {SEED}, {ranges} ranges, round {round}")));

@@ -48,7 +48,7 @@ fn main() {
         index.apply(frame).expect("rows of edges");
         index.commit(*sequence).expect("a commit");
     }
-    index.release_writer().expect("merges");
+    index.rest().expect("merges");
     index.checkpoint().expect("a checkpoint");
     let seconds = started.elapsed().as_secs_f64();
     let stats = index.stats();

@@ -117,7 +117,7 @@ fn main() {
         let started = Instant::now();
         let index = build(&vectors);
         let took = started.elapsed().as_secs_f64();
-        index.release_writer().expect("merged");
+        index.rest().expect("merged");
         let stats = index.stats();
         let postings: usize = vectors.iter().map(Vec::len).sum();
         println!(

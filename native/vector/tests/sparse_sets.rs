@@ -178,7 +178,7 @@ fn answers_equal_brute_force_whatever_was_written() {
                     (run.sets, run.sequence) = durable.clone();
                     run.compare(&index);
                 }
-                2 => index.release_writer().expect("merges are done"),
+                2 => index.rest().expect("merges are done"),
                 _ => {}
             }
         }

@@ -1,18 +1,30 @@
 //! Sums whose value does not depend on the order of what is added.
 
-/// Beyond this the integer part moves into the partials, long before it could overflow.
+/// Beyond this the integer part moves into the sums of doubles, long before it could overflow.
 const INTEGER_MAX: u128 = 1 << 120;
 
 /// Integers up to here have squares that fit many times into `INTEGER_MAX`.
 const SQUARED_MAX: u64 = 1 << 53;
 
-/// The exact sum of doubles, rounded once when it is read: integers in 128 bits, fractions as a sum of doubles that do
-/// not overlap (J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic", 1997).
+/// Doubles from here on are kept apart, and smaller: two of them can leave the range of doubles, and a third come back.
+const LARGE_MIN: f64 = power_of_two(900);
+
+/// What large doubles are kept smaller by. Exact: their last bit stays far from the smallest double.
+const LARGE_UNIT: f64 = power_of_two(200);
+
+const fn power_of_two(exponent: u64) -> f64 {
+    f64::from_bits((1023 + exponent) << 52)
+}
+
+/// The exact sum of doubles, rounded once when it is read: integers in 128 bits, the others as sums of doubles that do
+/// not overlap.
 #[derive(Debug, Clone, Default)]
 pub struct ExactSum {
     integer: i128,
-    /// Of growing size; no two overlap.
-    partials: Vec<f64>,
+    small: Expansion,
+    /// In `LARGE_UNIT`s.
+    large: Expansion,
+    /// A square was beyond the range of doubles.
     overflowed: bool,
 }
 
@@ -48,11 +60,12 @@ impl ExactSum {
             self.add_integer(i128::from(integer) * i128::from(times));
             return;
         }
-        let product = number * times as f64;
-        self.add_float(product);
-        let rest = number.mul_add(times as f64, -product);
-        if product.is_finite() && rest != 0.0 {
-            self.add_float(rest);
+        if number.abs() >= LARGE_MIN && number.is_finite() {
+            self.large.add_product(number / LARGE_UNIT, times as f64);
+        } else if number.is_finite() {
+            self.small.add_product(number, times as f64);
+        } else {
+            self.overflowed = true;
         }
     }
 
@@ -78,9 +91,8 @@ impl ExactSum {
     pub fn merge(&mut self, other: &Self) {
         self.overflowed |= other.overflowed;
         self.add_integer(other.integer);
-        for partial in &other.partials {
-            self.add_float(*partial);
-        }
+        other.small.partials.iter().for_each(|partial| self.small.add(*partial));
+        other.large.partials.iter().for_each(|partial| self.large.add(*partial));
     }
 
     fn add_integer(&mut self, integer: i128) {
@@ -100,7 +112,53 @@ impl ExactSum {
     }
 
     fn add_float(&mut self, number: f64) {
-        let mut number = number;
+        if !number.is_finite() {
+            self.overflowed = true;
+        } else if number.abs() < LARGE_MIN {
+            self.small.add(number);
+        } else {
+            self.large.add(number / LARGE_UNIT);
+        }
+    }
+
+    /// The nearest double; `None` when the sum is beyond the range of doubles.
+    pub fn value(&self) -> Option<f64> {
+        let mut all = self.clone();
+        let integer = std::mem::take(&mut all.integer);
+        all.add_pieces(integer);
+        if all.overflowed {
+            return None;
+        }
+        if all.large.partials.is_empty() {
+            return Some(all.small.value());
+        }
+        // What is left of large ones is at least 2^848: of a small one that is too small for the unit only the sign counts.
+        for partial in all.small.partials {
+            let scaled = partial / LARGE_UNIT;
+            all.large.add(if scaled == 0.0 { f64::from_bits(1).copysign(partial) } else { scaled });
+        }
+        Some(all.large.value() * LARGE_UNIT).filter(|value| value.is_finite())
+    }
+
+    /// The nearest double, and the nearest to what it misses.
+    pub fn parts(&self) -> Option<(f64, f64)> {
+        let high = self.value()?;
+        let mut rest = self.clone();
+        rest.add_float(-high);
+        Some((high, rest.value()?))
+    }
+}
+
+/// A sum of doubles none of which overlap (J. R. Shewchuk, "Adaptive Precision Floating-Point Arithmetic", 1997). It stays
+/// in the range of doubles: what is added is below 2^960.
+#[derive(Debug, Clone, Default)]
+struct Expansion {
+    /// Of growing size.
+    partials: Vec<f64>,
+}
+
+impl Expansion {
+    fn add(&mut self, mut number: f64) {
         let mut kept = 0;
         for at in 0..self.partials.len() {
             let mut partial = self.partials[at];
@@ -116,24 +174,22 @@ impl ExactSum {
             number = high;
         }
         self.partials.truncate(kept);
-        if number.is_finite() {
+        if number != 0.0 {
             self.partials.push(number);
-        } else {
-            self.overflowed = true;
         }
     }
 
-    /// The nearest double; `None` when the sum left the range of doubles on the way.
-    pub fn value(&self) -> Option<f64> {
-        let mut all = self.clone();
-        let integer = std::mem::take(&mut all.integer);
-        all.add_pieces(integer);
-        if all.overflowed {
-            return None;
-        }
-        let Some(mut high) = all.partials.pop() else { return Some(0.0) };
+    fn add_product(&mut self, left: f64, right: f64) {
+        let product = left * right;
+        self.add(product);
+        self.add(left.mul_add(right, -product));
+    }
+
+    /// The nearest double.
+    fn value(mut self) -> f64 {
+        let Some(mut high) = self.partials.pop() else { return 0.0 };
         let mut low = 0.0;
-        while let Some(partial) = all.partials.pop() {
+        while let Some(partial) = self.partials.pop() {
             let sum = high + partial;
             low = partial - (sum - high);
             high = sum;
@@ -142,7 +198,7 @@ impl ExactSum {
             }
         }
         // A tie is decided by what lies below it.
-        let below = all.partials.last().copied().unwrap_or(0.0);
+        let below = self.partials.last().copied().unwrap_or(0.0);
         if low != 0.0 && below != 0.0 && (low < 0.0) == (below < 0.0) {
             let doubled = low * 2.0;
             let next = high + doubled;
@@ -150,15 +206,7 @@ impl ExactSum {
                 high = next;
             }
         }
-        Some(high)
-    }
-
-    /// The nearest double, and the nearest to what it misses.
-    pub fn parts(&self) -> Option<(f64, f64)> {
-        let high = self.value()?;
-        let mut rest = self.clone();
-        rest.add_float(-high);
-        Some((high, rest.value()?))
+        high
     }
 }
 
@@ -180,6 +228,25 @@ mod tests {
         assert_eq!(sum(&[1e100, 0.5, -1e100, 0.25]), Some(0.75));
         assert_eq!(sum(&[9_007_199_254_740_991.0, 9_007_199_254_740_991.0, 1.0]), Some(18_014_398_509_481_983.0));
         assert_eq!(sum(&[1e308, 1e308]), None);
+    }
+
+    #[test]
+    fn a_sum_may_leave_the_range_of_doubles_and_come_back() {
+        assert_eq!(sum(&[1e308, 1e308, -1e308]), Some(1e308));
+        assert_eq!(sum(&[1e308, 1e308, 0.25, -1e308, 1e-300, -1e308]), Some(0.25));
+        assert_eq!(sum(&[f64::MAX, f64::MAX, -f64::MAX, 1e-320]), Some(f64::MAX));
+        assert_eq!(sum(&[-1e308, -1e308]), None);
+        // Half a unit in the last place of 2^1000 is a tie, which the smallest double decides.
+        let (high, half) = (2f64.powi(1000), 2f64.powi(947));
+        assert_eq!(sum(&[high, half]), Some(high));
+        assert_eq!(sum(&[high, half, 5e-324]), Some(high + 2.0 * half));
+        assert_eq!(sum(&[high, half, -5e-324]), Some(high));
+        let mut often = ExactSum::default();
+        often.add_times(1e308, 1000);
+        often.add_times(1.1, 3);
+        assert_eq!(often.value(), None);
+        often.add_times(1e308, -1000);
+        assert_eq!(often.value(), Some(1.1 * 3.0));
     }
 
     #[test]
