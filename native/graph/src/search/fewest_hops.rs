@@ -1,4 +1,4 @@
-//! The path of the fewest edges: breadth first from both ends, always by the end that has fewer nodes to go on from.
+//! The path of the fewest edges: breadth first from both ends, always by the end that has fewer edges to go on over.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,6 +8,7 @@ use super::view::{GraphView, Step};
 use crate::key_hash::BuildKeyHasher;
 
 type NodeMap<T> = HashMap<u32, T, BuildKeyHasher>;
+type NodeSet = HashSet<u32, BuildKeyHasher>;
 
 /// What was reached from one end. Each search goes on from whole levels, so that every way of the fewest edges is known
 /// when both meet.
@@ -26,6 +27,27 @@ impl Side {
         let frontier: Vec<u32> = ends.collect();
         let levels = frontier.iter().map(|node| (*node, 0)).collect();
         Self { direction, levels, frontier, hops: Vec::new() }
+    }
+
+    /// At most so many edges are looked at for the next level; the count ends once it is above `enough`.
+    fn edges(&self, view: &GraphView<'_>, enough: usize) -> usize {
+        let mut edges = 0;
+        for node in &self.frontier {
+            edges += view.edges_max_of(*node, self.direction);
+            if edges > enough {
+                break;
+            }
+        }
+        edges
+    }
+
+    /// Whether the next level costs no more than that of `other`. A hub is one node, and may have most edges of the graph.
+    fn is_cheaper_than(&self, other: &Self, view: &GraphView<'_>) -> bool {
+        if self.frontier.len() > other.frontier.len() {
+            return !other.is_cheaper_than(self, view);
+        }
+        let edges = self.edges(view, usize::MAX);
+        edges <= other.edges(view, edges)
     }
 
     /// Reaches the next level. `is_open` tells which hops may be taken.
@@ -62,27 +84,22 @@ pub fn fewest_hops(
 ) -> Option<Path> {
     let start_hops = starts.first()?.steps.len();
     let hops_max = (max_depth as usize).checked_sub(start_hops)?;
-    let back = match view.direction() {
-        Direction::Out => Direction::In,
-        Direction::In => Direction::Out,
-        Direction::Both => Direction::Both,
-    };
     let mut ahead = Side::new(view.direction(), starts.iter().map(Path::end));
-    let mut behind = Side::new(back, targets.iter().copied());
-    let is_start: HashSet<u32> = ahead.frontier.iter().copied().collect();
+    let mut behind = Side::new(view.direction().reversed(), targets.iter().copied());
+    let is_start: NodeSet = ahead.frontier.iter().copied().collect();
     let mut meeting: Vec<u32> = targets.iter().copied().filter(|target| is_start.contains(target)).collect();
     while meeting.is_empty() {
         let is_spent = ahead.frontier.is_empty() || behind.frontier.is_empty();
         if is_spent || ahead.hops.len() + behind.hops.len() >= hops_max {
             return None;
         }
-        let (moved, other) = if ahead.frontier.len() <= behind.frontier.len() {
+        let (moved, other) = if ahead.is_cheaper_than(&behind, view) {
             ahead.advance(view, |from, to| !blocked.has(from, to));
             (&ahead, &behind)
         } else {
             // A start may be blocked as a node, and is where this search leads to.
             let is_open = |to, from| {
-                !blocked.hops.contains(&(from, to)) && (is_start.contains(&from) || !blocked.nodes.contains(&from))
+                !blocked.hops.contains(&(from, to)) && (!blocked.nodes.contains(&from) || is_start.contains(&from))
             };
             behind.advance(view, is_open);
             (&behind, &ahead)
@@ -101,7 +118,7 @@ pub fn fewest_hops(
 fn least_nodes(view: &GraphView<'_>, ahead: &Side, behind: &Side, meeting: &[u32]) -> Vec<u32> {
     let least = |nodes: &mut dyn Iterator<Item = u32>| nodes.min_by(|left, right| view.compare(*left, *right));
     // Nodes on such ways, from where both meet to the targets. A hop of `behind` leads away from the targets.
-    let mut on_way: HashSet<u32> = meeting.iter().copied().collect();
+    let mut on_way: NodeSet = meeting.iter().copied().collect();
     for hops in behind.hops.iter().rev() {
         on_way.extend(
             hops.iter().filter(|(_, node)| on_way.contains(node)).map(|(before, _)| *before).collect::<Vec<_>>(),
@@ -131,8 +148,8 @@ fn path_through(view: &mut GraphView<'_>, starts: &[Path], nodes: &[u32]) -> Opt
     let mut path = starts.iter().find(|start| Some(&start.end()) == nodes.first())?.clone();
     let mut steps: Vec<Step> = Vec::new();
     for hop in nodes.windows(2) {
-        view.expand(hop[0], &mut steps);
-        let step = *steps.iter().filter(|step| step.node == hop[1]).min_by_key(|step| step.rank())?;
+        view.expand_between(hop[0], hop[1], &mut steps);
+        let step = *steps.iter().min_by_key(|step| step.rank())?;
         path.nodes.push(hop[1]);
         path.steps.push(step);
     }

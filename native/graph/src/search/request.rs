@@ -17,6 +17,17 @@ pub enum Direction {
     Both,
 }
 
+impl Direction {
+    /// The direction of the same edges as seen from their other ends.
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::Out => Self::In,
+            Self::In => Self::Out,
+            Self::Both => Self::Both,
+        }
+    }
+}
+
 /// By what paths are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
