@@ -108,6 +108,58 @@ fn pages_in_both_directions_are_the_whole() {
 }
 
 #[test]
+fn a_page_of_many_matches_is_that_of_a_plain_sort() {
+    const SEED: u64 = 23;
+    const DOCUMENTS: u32 = 6_000;
+    let mut random = Random::new(SEED);
+    // Runs of one value, few values with many ties, some missing, some with several values.
+    let documents: Vec<(Value, Option<[f64; 2]>)> = (0..DOCUMENTS)
+        .map(|at| {
+            let text = ["leek soup", "soup", "leek", "oil"][random.below(4)];
+            let number = if at / 500 % 2 == 0 { f64::from(at / 500) } else { random.below(30) as f64 - 9.5 };
+            match random.below(8) {
+                0 => (json!({"text": text}), None),
+                1 => (json!({"text": text, "n": [number, number - 3.0]}), Some([number - 3.0, number])),
+                _ => (json!({"text": text, "n": number, "m": at % 7}), Some([number, number])),
+            }
+        })
+        .collect();
+    let index = TextIndex::open(Path::new("unused"), memory_options(json!(null))).expect("opens");
+    let rows: Vec<_> = (0..DOCUMENTS).map(|at| put(&key_of(at), at, documents[at as usize].0.clone())).collect();
+    index.apply(&frame(&rows, 1)).expect("applied");
+    index.commit(u64::from(DOCUMENTS)).expect("a commit");
+    let matches: Vec<u32> = (0..DOCUMENTS).filter(|at| documents[*at as usize].0["text"] != "oil").collect();
+    assert!(matches.len() > 4_000);
+    let indexes = [index];
+    for (desc, by_two) in [(false, false), (true, false), (false, true), (true, true)] {
+        let order = |at: &u32| {
+            let (body, values) = &documents[*at as usize];
+            let value = values.map(|[least, greatest]| if desc { -greatest } else { least });
+            let second = if by_two { body["m"].as_i64().unwrap_or(i64::MAX) } else { 0 };
+            (value.is_none(), value.unwrap_or(0.0), second, key_of(*at))
+        };
+        let mut whole = matches.clone();
+        whole.sort_by(|left, right| order(left).partial_cmp(&order(right)).expect("numbers"));
+        let mut plan = plan(json!({"kind": "match", "field": "text", "text": "soup leek"}));
+        let mut sort = vec![json!({"field": "n", "desc": desc})];
+        sort.extend(by_two.then(|| json!({"field": "m"})));
+        plan.sort = serde_json::from_value(json!(sort)).expect("sort fields");
+        for (offset, limit) in [(0, 1), (0, 10), (3, 300), (0, 5_000)] {
+            (plan.offset, plan.limit) = (offset, limit);
+            let found = query(&indexes, &plan, &CancelFlag::default()).expect("the query runs");
+            assert_eq!((found.total, found.total_is_exact), (matches.len() as u64, true));
+            let found: Vec<u32> = found.hits.iter().map(|hit| hit.ordinal).collect();
+            let end = (offset + limit).min(whole.len());
+            assert_eq!(found, whole[offset..end], "seed {SEED}, descending {desc}, two fields {by_two}, {limit}");
+        }
+        (plan.offset, plan.limit) = (0, 700);
+        plan.cursor = beside(ask(&indexes, &plan).last().expect("a page"), false);
+        let next: Vec<u32> = ask(&indexes, &plan).iter().map(|hit| hit.ordinal).collect();
+        assert_eq!(next, whole[700..1_400], "seed {SEED}, descending {desc}, two fields {by_two}");
+    }
+}
+
+#[test]
 fn writes_between_pages_skip_and_repeat_nothing_else() {
     let [one, _] = indexes();
     let index = &one[0];

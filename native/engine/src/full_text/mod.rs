@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod analysis;
+mod block_order;
 mod dates;
 mod documents;
 mod errors;

@@ -10,16 +10,18 @@ use tantivy::index::SegmentId;
 use tantivy::schema::Field;
 use tantivy::{DocId, Searcher, SegmentReader};
 
+use super::block_order::BlockOrder;
 use super::errors::{damaged, io_failed, tantivy_failed};
 use super::field_files::FieldFiles;
 use super::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE};
 use super::key_fences::KeyFences;
+use super::plan::SortField;
 use crate::error::EngineError;
 
 /// Documents whose least key is kept.
-const BLOCK_DOCS: usize = 128;
+pub const BLOCK_DOCS: usize = 128;
 
-/// Names whose columns are kept open.
+/// Names whose columns are kept open, and orders that are known.
 const NAMED_MAX: usize = 16;
 
 pub struct SegmentColumns {
@@ -36,6 +38,8 @@ pub struct SegmentColumns {
     field_files: Mutex<Vec<(Field, FieldFiles)>>,
     /// By the name of the column: those of the paths that orders have named.
     named: Mutex<Vec<(String, Vec<DynamicColumn>)>>,
+    /// By the order's field and whether it descends.
+    block_orders: Mutex<Vec<(SortField, Arc<BlockOrder>)>>,
 }
 
 impl SegmentColumns {
@@ -55,6 +59,7 @@ impl SegmentColumns {
             least_norms: Mutex::default(),
             field_files: Mutex::default(),
             named: Mutex::default(),
+            block_orders: Mutex::default(),
         })
     }
 
@@ -124,6 +129,24 @@ impl SegmentColumns {
         }
         known.push((name.to_owned(), columns.clone()));
         Ok(columns)
+    }
+
+    /// The order of the segment's blocks by a field, which `make` makes where it is not known.
+    pub fn block_order(
+        &self,
+        field: &SortField,
+        make: impl FnOnce() -> Result<BlockOrder, EngineError>,
+    ) -> Result<Arc<BlockOrder>, EngineError> {
+        let mut known = self.block_orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, order)) = known.iter().find(|(of, _)| of == field) {
+            return Ok(Arc::clone(order));
+        }
+        let order = Arc::new(make()?);
+        if known.len() == NAMED_MAX {
+            known.remove(0);
+        }
+        known.push((field.clone(), Arc::clone(&order)));
+        Ok(order)
     }
 
     pub fn fences(&self) -> &KeyFences {

@@ -147,7 +147,7 @@ pub struct PageCursor {
     pub before: bool,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SortField {
     /// `_id`, `_score` or a dotted path.

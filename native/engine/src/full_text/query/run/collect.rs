@@ -158,15 +158,10 @@ pub fn visit_scorer(
 
 /// The same some at a time, without a way to their scores: never an empty block.
 pub fn visit_blocks(
-    reader: &SegmentReader,
-    weight: &dyn Weight,
+    mut scorer: Box<dyn Scorer>,
     deadline: &Deadline,
     mut visit: impl FnMut(&[DocId]),
 ) -> Result<(), EngineError> {
-    if deadline.is_due() {
-        return Err(deadline.error());
-    }
-    let mut scorer = weight.scorer(reader, 1.0).map_err(tantivy_failed)?;
     let mut docs = [0; COLLECT_BLOCK_BUFFER_LEN];
     let mut visited = 0u64;
     loop {

@@ -10,9 +10,9 @@ use crate::frame::Frame;
 use crate::full_text::options::IndexOptions;
 use crate::full_text::plan::{PageCursor, QueryPlan};
 use crate::full_text::query::run::matching::{StoredRows, index_rows};
+use crate::full_text::query::run::ordered::sort_column::{SCORE_FIELD, SortColumn};
 use crate::full_text::query::run::ordered::sort_position::Position;
 use crate::full_text::query::run::ordered::sort_values::SortValue;
-use crate::full_text::query::run::ordered::sorted::{SCORE_FIELD, SortColumn};
 use crate::full_text::segment_columns::SegmentColumns;
 
 /// A hit of a sorted page, in the order of the index.

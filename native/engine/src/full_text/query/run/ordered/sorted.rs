@@ -2,26 +2,30 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::fmt::Debug;
 
-use tantivy::columnar::{Column, ColumnIndex, DynamicColumn, MonotonicallyMappableToU64, StrColumn, TermOrdHit};
+use tantivy::columnar::StrColumn;
 use tantivy::query::Weight;
-use tantivy::{
-    COLLECT_BLOCK_BUFFER_LEN, DateTime, DocId, Score, SegmentReader, f64_to_u64, i64_to_u64, u64_to_f64, u64_to_i64,
-};
+use tantivy::{DocId, Score, SegmentReader};
 
 use crate::error::EngineError;
-use crate::full_text::errors::io_failed;
-use crate::full_text::fields::KEY;
+use crate::full_text::block_order::{BlockOrder, OrderedBlock, SegmentValue};
+use crate::full_text::errors::tantivy_failed;
 use crate::full_text::plan::{QueryPlan, SortField};
-use crate::full_text::query::compile::index_fields::{IndexFields, column_name};
+use crate::full_text::query::compile::index_fields::IndexFields;
+use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::collect::{Collected, Segments, Visible, rounded, visit_all, visit_blocks};
+use crate::full_text::query::run::ordered::sort_column::{BOOLEAN, MISSING, SortColumn, code_of, code_of_text};
 use crate::full_text::query::run::ordered::sort_position::Position;
 use crate::full_text::query::run::ordered::sort_values::SortValue;
-use crate::full_text::segment_columns::SegmentColumns;
+use crate::full_text::segment_columns::{BLOCK_DOCS, SegmentColumns};
+use sundew_base::bit_set::BitSet;
 
-pub const SCORE_FIELD: &str = "_score";
+/// Fewer matches are visited one by one: to go through the blocks takes longer.
+const BLOCKS_FROM: usize = 1_000;
+
+/// For each document of a segment, to bring its blocks into an order.
+const ORDER_NANOS: u64 = 10;
 
 #[derive(Debug, Clone)]
 pub struct Sorted {
@@ -30,188 +34,6 @@ pub struct Sorted {
     pub key_rank: u64,
     pub doc: DocId,
     pub segment: u32,
-}
-
-/// A value within one segment: its type's rank, and bits that order as the values of that type do.
-pub type SegmentValue = (u8, u64);
-
-const MISSING: SegmentValue = (u8::MAX, 0);
-const NUMBER: u8 = 0;
-const DATE: u8 = 1;
-const TEXT: u8 = 2;
-const BOOLEAN: u8 = 3;
-
-#[expect(clippy::large_enum_variant, reason = "there are as many as sort fields")]
-pub enum SortColumn {
-    Score,
-    /// The columns of one path, one for each type that the segment has met there.
-    Path {
-        numbers: Option<Numbers>,
-        dates: Option<Column<DateTime>>,
-        texts: Option<StrColumn>,
-        booleans: Option<Column<bool>>,
-    },
-}
-
-pub enum Numbers {
-    I64(Column<i64>),
-    U64(Column<u64>),
-    F64(Column<f64>),
-}
-
-/// The least of a document's values, or the greatest: what the direction would show first.
-fn first_of<T: PartialOrd>(values: impl Iterator<Item = T>, desc: bool) -> Option<T> {
-    values.reduce(|best, value| if (value < best) == desc { best } else { value })
-}
-
-/// The same of a column, without an iterator where a document has one value at most.
-fn first_in<T>(column: &Column<T>, doc: DocId, desc: bool) -> Option<T>
-where
-    T: MonotonicallyMappableToU64 + PartialOrd + Copy + Debug + Send + Sync + 'static,
-{
-    match column.index {
-        ColumnIndex::Multivalued(_) => first_of(column.values_for_doc(doc), desc),
-        _ => column.first(doc),
-    }
-}
-
-impl Numbers {
-    fn bits(&self, doc: DocId, desc: bool) -> Option<u64> {
-        let number = match self {
-            Self::I64(column) => first_in(column, doc, desc).map(|number| number as f64),
-            Self::U64(column) => first_in(column, doc, desc).map(|number| number as f64),
-            Self::F64(column) => first_in(column, doc, desc),
-        };
-        number.map(f64_to_u64)
-    }
-
-    /// Appends the values of `docs`, if every document of the segment has exactly one.
-    fn extend(&self, docs: &[DocId], to: &mut Vec<SegmentValue>) -> bool {
-        match self {
-            Self::I64(column) => extend_by(column, docs, |number| number as f64, to),
-            Self::U64(column) => extend_by(column, docs, |number| number as f64, to),
-            Self::F64(column) => extend_by(column, docs, |number| number, to),
-        }
-    }
-}
-
-fn extend_by<T: Default + Copy + PartialOrd + Debug + Send + Sync + 'static>(
-    column: &Column<T>,
-    docs: &[DocId],
-    number: impl Fn(T) -> f64,
-    to: &mut Vec<SegmentValue>,
-) -> bool {
-    if !matches!(column.index, ColumnIndex::Full) {
-        return false;
-    }
-    let mut values = [T::default(); COLLECT_BLOCK_BUFFER_LEN];
-    for docs in docs.chunks(values.len()) {
-        let values = &mut values[..docs.len()];
-        column.values.get_vals(docs, values);
-        to.extend(values.iter().map(|value| (NUMBER, f64_to_u64(number(*value)))));
-    }
-    true
-}
-
-impl SortColumn {
-    pub fn open(
-        reader: &SegmentReader,
-        fixed: &SegmentColumns,
-        index: &IndexFields,
-        field: &str,
-    ) -> Result<Self, EngineError> {
-        if field == SCORE_FIELD {
-            return Ok(Self::Score);
-        }
-        if field == KEY {
-            let texts = Some(fixed.keys.clone());
-            return Ok(Self::Path { numbers: None, dates: None, texts, booleans: None });
-        }
-        let (mut numbers, mut dates, mut texts, mut booleans) = (None, None, None, None);
-        for column in fixed.named(reader, &column_name(field))? {
-            match column {
-                DynamicColumn::I64(column) => numbers = Some(Numbers::I64(column)),
-                DynamicColumn::U64(column) => numbers = Some(Numbers::U64(column)),
-                DynamicColumn::F64(column) => numbers = Some(Numbers::F64(column)),
-                DynamicColumn::DateTime(column) => dates = Some(column),
-                DynamicColumn::Str(column) => texts = Some(column),
-                DynamicColumn::Bool(column) => booleans = Some(column),
-                _ => {}
-            }
-        }
-        // The whole strings of `f` go by `f.keyword` too.
-        for path in index.exact_paths(field) {
-            if texts.is_none() {
-                texts = fixed.named(reader, &column_name(&path))?.into_iter().find_map(|column| match column {
-                    DynamicColumn::Str(column) => Some(column),
-                    _ => None,
-                });
-            }
-        }
-        Ok(Self::Path { numbers, dates, texts, booleans })
-    }
-
-    pub fn value(&self, doc: DocId, desc: bool, score: Score) -> SegmentValue {
-        let Self::Path { numbers, dates, texts, booleans } = self else {
-            return (NUMBER, f64_to_u64(f64::from(score)));
-        };
-        if let Some(bits) = numbers.as_ref().and_then(|numbers| numbers.bits(doc, desc)) {
-            return (NUMBER, bits);
-        }
-        if let Some(date) = dates.as_ref().and_then(|dates| first_in(dates, doc, desc)) {
-            return (DATE, i64_to_u64(date.into_timestamp_nanos()));
-        }
-        if let Some(rank) = texts.as_ref().and_then(|texts| first_in(texts.ords(), doc, desc)) {
-            return (TEXT, code_of(rank));
-        }
-        if let Some(boolean) = booleans.as_ref().and_then(|booleans| first_in(booleans, doc, desc)) {
-            return (BOOLEAN, u64::from(boolean));
-        }
-        MISSING
-    }
-
-    /// Where `value` lies among the segment's; a string that no document has lies between two others.
-    fn bound(&self, value: &SortValue) -> Result<SegmentValue, EngineError> {
-        Ok(match (value, self) {
-            (SortValue::Number(number), _) => (NUMBER, f64_to_u64(*number)),
-            (SortValue::Date(nanoseconds), _) => (DATE, i64_to_u64(*nanoseconds)),
-            (SortValue::Boolean(boolean), _) => (BOOLEAN, u64::from(*boolean)),
-            (SortValue::Text(text), Self::Path { texts: Some(texts), .. }) => (TEXT, code_of_text(texts, text)?),
-            (SortValue::Text(_), _) => (TEXT, 0),
-            (SortValue::Missing, _) => MISSING,
-        })
-    }
-
-    pub fn sort_value(&self, (rank, bits): SegmentValue) -> Result<SortValue, EngineError> {
-        Ok(match (rank, self) {
-            (NUMBER, _) => SortValue::Number(u64_to_f64(bits)),
-            (DATE, _) => SortValue::Date(u64_to_i64(bits)),
-            (BOOLEAN, _) => SortValue::Boolean(bits != 0),
-            (TEXT, Self::Path { texts: Some(texts), .. }) => {
-                let mut text = String::new();
-                texts.ord_to_str(rank_at(bits), &mut text).map_err(io_failed("read a column"))?;
-                SortValue::Text(text)
-            }
-            _ => SortValue::Missing,
-        })
-    }
-}
-
-/// Ranks of strings are odd codes, so that a string which the segment does not hold has a code between two of them.
-fn code_of(rank: u64) -> u64 {
-    rank.saturating_mul(2) | 1
-}
-
-fn rank_at(code: u64) -> u64 {
-    code >> 1
-}
-
-fn code_of_text(texts: &StrColumn, text: &str) -> Result<u64, EngineError> {
-    let hit = texts.dictionary().term_ord_or_next(text.as_bytes()).map_err(io_failed("search a column"))?;
-    Ok(match hit {
-        TermOrdHit::Exact(rank) => code_of(rank),
-        TermOrdHit::Next(rank) => rank.saturating_mul(2),
-    })
 }
 
 /// Turns values so that all fields compare upwards in the order in which the page is read.
@@ -369,6 +191,19 @@ impl FirstMatches<'_> {
         self.place(doc, leading, score);
     }
 
+    /// Whether no document of this block can enter, nor of those behind it in their order.
+    fn ends_before(&self, block: &OrderedBlock) -> bool {
+        if self.heap.len() < self.wanted {
+            return false;
+        }
+        let Some(last) = self.heap.peek() else { return true };
+        match block.first.cmp(&last.values[0]) {
+            // Where more fields follow, the keys decide nothing yet.
+            Ordering::Equal => self.page.columns.len() == 1 && block.least_key_rank > last.key_rank,
+            order => order == Ordering::Greater,
+        }
+    }
+
     fn place(&mut self, doc: DocId, leading: SegmentValue, score: Score) {
         let SegmentPage { columns, bound, backwards } = self.page;
         self.values.clear();
@@ -424,20 +259,75 @@ fn collect_segment(
             }
         })
     } else {
-        let (mut shown, mut values) = (Vec::new(), Vec::new());
-        visit_blocks(reader, weight, deadline, |docs| {
-            let docs = if visible.shows_all() {
-                docs
-            } else {
-                shown.clear();
-                shown.extend(docs.iter().copied().filter(|doc| visible.shows(*doc)));
-                &shown
-            };
-            collected.total += docs.len() as u64;
-            leading.values(docs, &mut values);
-            docs.iter().zip(&values).for_each(|(doc, value)| first.offer(*doc, *value, 0.0));
-        })
+        collect_unscored((reader, fixed), weight, plan, deadline, &visible, &mut first, &mut collected.total)
     };
     collected.note_end(visited, plan, deadline)?;
     Ok(first.heap)
+}
+
+fn collect_unscored(
+    (reader, fixed): (&SegmentReader, &SegmentColumns),
+    weight: &dyn Weight,
+    plan: &QueryPlan,
+    deadline: &Deadline,
+    visible: &Visible<'_>,
+    first: &mut FirstMatches<'_>,
+    total: &mut u64,
+) -> Result<(), EngineError> {
+    let SegmentPage { columns: [leading, ..], backwards, .. } = first.page else { return Ok(()) };
+    if deadline.is_due() {
+        return Err(deadline.error());
+    }
+    let mut scorer = weight.scorer(reader, 1.0).map_err(tantivy_failed)?;
+    if leading.column.is_plain() && !backwards && visible.shows_all() {
+        match scorer.downcast::<ConstantDocs>() {
+            Ok(docs) if docs.all().len() >= BLOCKS_FROM => {
+                *total += docs.all().len() as u64;
+                let order = fixed.block_order(&plan.sort[0], || {
+                    deadline.expect(u64::from(reader.max_doc()) * ORDER_NANOS)?;
+                    Ok(BlockOrder::of(fixed, |docs, to| leading.values(docs, to)))
+                })?;
+                return collect_blocks(docs.all(), &order, leading, deadline, first);
+            }
+            Ok(docs) => scorer = docs,
+            Err(other) => scorer = other,
+        }
+    }
+    let (mut shown, mut values) = (Vec::new(), Vec::new());
+    visit_blocks(scorer, deadline, |docs| {
+        let docs = if visible.shows_all() {
+            docs
+        } else {
+            shown.clear();
+            shown.extend(docs.iter().copied().filter(|doc| visible.shows(*doc)));
+            &shown
+        };
+        *total += docs.len() as u64;
+        leading.values(docs, &mut values);
+        docs.iter().zip(&values).for_each(|(doc, value)| first.offer(*doc, *value, 0.0));
+    })
+}
+
+/// Looks at the blocks in their order, until no match of the next can enter.
+fn collect_blocks(
+    matches: &BitSet,
+    order: &BlockOrder,
+    leading: &Sorting,
+    deadline: &Deadline,
+    first: &mut FirstMatches<'_>,
+) -> Result<(), EngineError> {
+    let (mut docs, mut values) = (Vec::new(), Vec::new());
+    for (at, block) in order.blocks().iter().enumerate() {
+        if first.ends_before(block) {
+            break;
+        }
+        docs.clear();
+        docs.extend(matches.within(block.docs()));
+        leading.values(&docs, &mut values);
+        docs.iter().zip(&values).for_each(|(doc, value)| first.offer(*doc, *value, 0.0));
+        if deadline.is_due_at((at as u64 + 1) * BLOCK_DOCS as u64) {
+            return Err(deadline.error());
+        }
+    }
+    Ok(())
 }
