@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use tantivy::columnar::StrColumn;
 use tantivy::query::Weight;
@@ -21,8 +22,8 @@ use crate::full_text::query::run::ordered::sort_values::SortValue;
 use crate::full_text::segment_columns::{BLOCK_DOCS, SegmentColumns};
 use sundew_base::bit_set::BitSet;
 
-/// Fewer matches are visited one by one: to go through the blocks takes longer.
-const BLOCKS_FROM: usize = 1_000;
+/// Where fewer match of each block, all matches are visited: to go through the blocks takes longer.
+const MATCHES_OF_BLOCK_MIN: usize = 2;
 
 /// For each document of a segment, to bring its blocks into an order.
 const ORDER_NANOS: u64 = 10;
@@ -279,9 +280,10 @@ fn collect_unscored(
         return Err(deadline.error());
     }
     let mut scorer = weight.scorer(reader, 1.0).map_err(tantivy_failed)?;
+    let matches_min = MATCHES_OF_BLOCK_MIN * (reader.max_doc() as usize).div_ceil(BLOCK_DOCS);
     if leading.column.is_plain() && !backwards && visible.shows_all() {
         match scorer.downcast::<ConstantDocs>() {
-            Ok(docs) if docs.all().len() >= BLOCKS_FROM => {
+            Ok(docs) if docs.all().len() >= matches_min => {
                 *total += docs.all().len() as u64;
                 let order = fixed.block_order(&plan.sort[0], || {
                     deadline.expect(u64::from(reader.max_doc()) * ORDER_NANOS)?;
@@ -322,7 +324,10 @@ fn collect_blocks(
             break;
         }
         docs.clear();
-        docs.extend(matches.within(block.docs()));
+        push_matches(matches, block.docs(), &mut docs);
+        if docs.is_empty() {
+            continue;
+        }
         leading.values(&docs, &mut values);
         docs.iter().zip(&values).for_each(|(doc, value)| first.offer(*doc, *value, 0.0));
         if deadline.is_due_at((at as u64 + 1) * BLOCK_DOCS as u64) {
@@ -330,4 +335,16 @@ fn collect_blocks(
         }
     }
     Ok(())
+}
+
+/// The range begins at a multiple of 64.
+fn push_matches(matches: &BitSet, range: Range<DocId>, docs: &mut Vec<DocId>) {
+    let words = matches.words();
+    for at in range.start as usize / 64..(range.end as usize).div_ceil(64).min(words.len()) {
+        let mut word = words[at];
+        while word != 0 {
+            docs.push(at as DocId * 64 + word.trailing_zeros());
+            word &= word - 1;
+        }
+    }
 }
