@@ -2,13 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { Database } from '../../src/server/database/open-database.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
+import { until } from '../support/fault/until.ts';
 import { edgesOf } from '../support/graph-answers.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 /**
- * Edges of a field under every way to change a document (puts, transforms, merges, deletions and returns), with an expiry, and
- * with the database opened again in between: tables of 1, 3 and 20 ranges answer as a plain map does.
+ * Edges of a field and of an artifact under every way to change a document (puts, transforms, merges, deletions and returns),
+ * with an expiry, and with the database opened again in between: tables of 1, 3 and 20 ranges answer as a plain map does.
  */
 
 const rangeCounts = [1, 3, 20] as const;
@@ -27,10 +28,15 @@ const model = new Map<string, Map<string, number>>();
 const fields = new Map<string, readonly string[]>();
 let database: Database;
 
-/** Whether edges expire: then those to deleted documents are swept at once, since their times are kept until then. */
-let expires = false;
+interface Variant {
+  readonly source: 'field' | 'artifact';
+  /** Then edges to deleted documents are swept at once, since their times are kept until then. */
+  readonly expires: boolean;
+}
 
-const tableOf = (ranges: number) => `${expires ? 'short' : 'long'}${ranges}`;
+let variant: Variant = { source: 'field', expires: false };
+
+const tableOf = (ranges: number) => `${variant.source}-${variant.expires ? 'short' : 'long'}${ranges}`;
 const open = () => openTestDatabase(directory.path, { clock });
 
 beforeAll(async () => {
@@ -41,8 +47,12 @@ async function createTables(): Promise<void> {
   model.clear();
   for (const ranges of rangeCounts) {
     await database.services.tables.create(tableOf(ranges), { num_shards: ranges }, owner);
-    const ttl = expires ? { ttl_duration: '10s' } : {};
-    const config = { type: 'graph', ...ttl, edge_types: [{ name: 'near', field: 'near' }] };
+    const ttl = variant.expires ? { ttl_duration: '10s' } : {};
+    const edges =
+      variant.source === 'field'
+        ? { edge_types: [{ name: 'near', field: 'near' }] }
+        : { artifact: { name: 'facts', kind: 'asset', field: 'near' } };
+    const config = { type: 'graph', ...ttl, ...edges };
     await database.services.indexes.create(tableOf(ranges), 'g', config, owner);
   }
 }
@@ -52,6 +62,18 @@ afterAll(async () => {
   directory[Symbol.dispose]();
 });
 
+/** What the field holds for these neighbours: their keys, or what an extractor would have found. */
+function fieldOf(near: readonly string[]): unknown {
+  if (variant.source === 'field') return near;
+  const entities = ['self', ...near].map((text) => ({ label: 'key', text, score: 1 }));
+  const relations = near.map((_, at) => ({
+    type: 'near',
+    source: { entity_index: 0 },
+    target: { entity_index: at + 1 },
+  }));
+  return JSON.stringify({ entities, relations });
+}
+
 const someKeys = () => keys.filter(() => random.chance(0.25));
 
 /** An edge that is given again keeps its creation, unless it has expired. */
@@ -60,7 +82,7 @@ function put(key: string, near: readonly string[]): void {
   const nowMs = clock.nowMs();
   const created = (target: string) => {
     const before = held?.get(target);
-    return before !== undefined && (!expires || before > nowMs - ttlMs) ? before : nowMs;
+    return before !== undefined && (!variant.expires || before > nowMs - ttlMs) ? before : nowMs;
   };
   model.set(key, new Map(near.map((target) => [target, created(target)])));
   fields.set(key, near);
@@ -75,10 +97,12 @@ type Change = (table: string) => Promise<unknown>;
 
 function randomChange(): Change {
   const { writes } = database.services;
+  // Edges of artifacts are made behind the commit.
+  const synced = variant.source === 'artifact' ? { sync_level: 'full_index' } : {};
   const batch =
     (body: object): Change =>
     (table) =>
-      writes.batch(table, bodyOf(body), owner);
+      writes.batch(table, bodyOf({ ...body, ...synced }), owner);
   const key = random.pick(keys);
   const near = someKeys();
   switch (random.between(0, 4)) {
@@ -88,30 +112,33 @@ function randomChange(): Change {
     case 1: {
       // A transform that leaves the field as it was leaves its edges as they are.
       if (model.has(key) && `${fields.get(key)}` !== `${near}`) put(key, near);
-      return batch({ transforms: [{ key, operations: [{ op: '$set', path: '$.near', value: near }] }] });
+      return batch({ transforms: [{ key, operations: [{ op: '$set', path: '$.near', value: fieldOf(near) }] }] });
     }
     case 2: {
       // The window ends at the last record: what lies before it and is no record goes.
       const last = Math.max(keys.indexOf(key), 1);
       const kept = keys.slice(0, last + 1).filter((_, at) => at === last || random.chance(0.6));
       const gone = keys.slice(0, last).filter((each) => !kept.includes(each) && model.has(each));
-      const records = Object.fromEntries(kept.map((each) => [each, { near: someKeys() }]));
+      const neighbours = Object.fromEntries(kept.map((each) => [each, someKeys()]));
       gone.forEach(remove);
-      for (const [each, document] of Object.entries(records)) put(each, document.near);
+      for (const [each, near] of Object.entries(neighbours)) put(each, near);
       // Also the edges that the merge itself gives to what it deletes.
       for (const edges of model.values()) for (const key of gone) edges.delete(key);
-      return (table) => writes.merge(table, bodyOf({ records }), owner);
+      const records = Object.fromEntries(kept.map((each) => [each, { near: fieldOf(neighbours[each] ?? []) }]));
+      return (table) => writes.merge(table, bodyOf({ records, ...synced }), owner);
     }
     default:
       put(key, near);
-      return batch({ inserts: { [key]: { near, n: random.between(0, 9) } } });
+      return batch({ inserts: { [key]: { near: fieldOf(near), n: random.between(0, 9) } } });
   }
 }
 
 function expectedAnswers(): object {
   const bound = clock.nowMs() - ttlMs;
   const arrows = [...model].flatMap(([source, edges]) =>
-    [...edges].flatMap(([target, createdMs]) => (!expires || createdMs > bound ? [[source, target] as const] : [])),
+    [...edges].flatMap(([target, createdMs]) =>
+      !variant.expires || createdMs > bound ? [[source, target] as const] : [],
+    ),
   );
   const sorted = (shown: string[]) => shown.sort((left, right) => (left < right ? -1 : 1));
   const of = (key: string) => ({
@@ -121,32 +148,41 @@ function expectedAnswers(): object {
   return Object.fromEntries(keys.map((key) => [key, of(key)]));
 }
 
+function edgesFrom(ranges: number, key: string, direction: 'out' | 'in') {
+  return edgesOf(database.services.graphs, tableOf(ranges), 'g', { key, direction, limit: 1_000 }, owner);
+}
+
 async function answersOf(ranges: number): Promise<object> {
-  const { graphs } = database.services;
-  const ends = async (key: string, direction: 'out' | 'in'): Promise<string[]> => {
-    for (;;) {
-      const { edges, partial } = await edgesOf(graphs, tableOf(ranges), 'g', { key, direction, limit: 1_000 }, owner);
-      if (partial === undefined) return edges.map(({ source, target }) => (direction === 'out' ? target : source));
-    }
+  const endsOf = async (key: string, direction: 'out' | 'in'): Promise<string[]> => {
+    let ends: string[] = [];
+    // Just opened, an index may not have read everything yet.
+    await until(async () => {
+      const { edges, partial } = await edgesFrom(ranges, key, direction);
+      ends = edges.map(({ source, target }) => (direction === 'out' ? target : source));
+      return partial === undefined;
+    });
+    return ends;
   };
   const answers: Record<string, object> = {};
-  for (const key of keys) answers[key] = { out: await ends(key, 'out'), in: await ends(key, 'in') };
+  for (const key of keys) answers[key] = { out: await endsOf(key, 'out'), in: await endsOf(key, 'in') };
   return answers;
 }
 
 test.each([
-  ['', false],
-  [', and expire', true],
+  ['a field', { source: 'field', expires: false }],
+  ['a field, which expire,', { source: 'field', expires: true }],
+  ['an artifact', { source: 'artifact', expires: false }],
+  ['an artifact, which expire,', { source: 'artifact', expires: true }],
 ] as const)(
-  `edges of a field follow every change of their documents%s (seed ${seed})`,
-  async (_, hasTtl) => {
-    expires = hasTtl;
+  `edges of %s follow every change of their documents (seed ${seed})`,
+  async (_, asked) => {
+    variant = asked;
     await createTables();
     for (let round = 0; round < rounds; round += 1) {
       for (let left = changesPerRound; left > 0; left -= 1) {
         const change = randomChange();
         for (const ranges of rangeCounts) await change(tableOf(ranges));
-        if (expires) await database.edgeSweeper.sweep();
+        if (variant.expires) await database.edgeSweeper.sweep();
         clock.jump(random.between(1, 900));
       }
       if (random.chance(0.3)) {

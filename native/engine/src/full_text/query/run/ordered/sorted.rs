@@ -339,9 +339,9 @@ fn collect_blocks(
 
 /// The range begins at a multiple of 64.
 fn push_matches(matches: &BitSet, range: Range<DocId>, docs: &mut Vec<DocId>) {
-    let words = matches.words();
-    for at in range.start as usize / 64..(range.end as usize).div_ceil(64).min(words.len()) {
-        let mut word = words[at];
+    let first = range.start as usize / 64;
+    for (at, word) in matches.words().iter().enumerate().take(range.end.div_ceil(64) as usize).skip(first) {
+        let mut word = *word;
         while word != 0 {
             docs.push(at as DocId * 64 + word.trailing_zeros());
             word &= word - 1;
