@@ -240,7 +240,9 @@ fn commits_of_few_documents_hold_no_writer_until_their_segments_are_to_be_merged
     }
     assert!(with_a_writer.first().is_some_and(|&first| first > 5), "commits {with_a_writer:?} held one");
     rest(&index);
-    assert_eq!((index.stats().segment_count, count(&index, "alpha"), index.stats().writer_is_open), (1, 30, false));
+    assert_eq!((count(&index, "alpha"), index.stats().writer_is_open), (30, false));
+    // What the writer has merged beside the commits may be so large by then that the latest documents stay apart.
+    assert!(index.stats().segment_count <= 2, "{:?}", index.stats());
     index.verify().expect("all checksums match");
 }
 
