@@ -66,6 +66,7 @@ export async function ourTextSpeed(options: {
   });
   // Lucene's index is one segment too.
   const segments = peerNumber(index, 'segments');
-  if (segments !== 1) throw new Error(`Our index rests with ${segments} segments and is not comparable; it must have one.`);
+  if (segments !== 1)
+    throw new Error(`Our index rests with ${segments} segments and is not comparable; it must have one.`);
   return { bytes: peerNumber(index, 'bytes'), queries: results.map((line) => peerNumber(line, 'plan_us')) };
 }

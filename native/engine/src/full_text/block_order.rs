@@ -4,8 +4,6 @@ use std::ops::Range;
 
 use tantivy::DocId;
 
-use super::segment_columns::SegmentColumns;
-
 /// A value within one segment: its type's rank, and bits that order as the values of that type do.
 pub type SegmentValue = (u8, u64);
 
@@ -31,18 +29,21 @@ impl OrderedBlock {
 }
 
 impl BlockOrder {
-    /// `values` replaces what is in the list by the values of documents, which compare upwards in the order.
-    pub fn of(columns: &SegmentColumns, mut values: impl FnMut(&[DocId], &mut Vec<SegmentValue>)) -> Self {
+    /// `blocks` are documents and the least rank of their keys; `values` replaces what is in the list by the values of
+    /// documents, which compare upwards in the order.
+    pub fn of(
+        blocks: impl Iterator<Item = (Range<DocId>, u64)>,
+        mut values: impl FnMut(&[DocId], &mut Vec<SegmentValue>),
+    ) -> Self {
         let (mut docs, mut found) = (Vec::new(), Vec::new());
         let block = |(Range { start, end }, least_key_rank): (Range<DocId>, u64)| {
-            let end = end.min(columns.keys.ords().num_docs());
             docs.clear();
             docs.extend(start..end);
             values(&docs, &mut found);
             let first = found.iter().min().copied().expect("a block has a document");
             OrderedBlock { first, least_key_rank, start, end }
         };
-        let mut blocks: Vec<_> = columns.blocks_by_key().map(block).collect();
+        let mut blocks: Vec<_> = blocks.map(block).collect();
         blocks.sort_unstable();
         Self { blocks }
     }

@@ -76,7 +76,8 @@ impl SegmentColumns {
             order.sort_unstable_by_key(|block| least[*block as usize]);
             order
         });
-        let docs = |block: u32| block * BLOCK_DOCS as DocId..(block + 1) * BLOCK_DOCS as DocId;
+        let count = self.keys.ords().num_docs();
+        let docs = move |block: u32| block * BLOCK_DOCS as DocId..((block + 1) * BLOCK_DOCS as DocId).min(count);
         order.iter().map(move |block| (docs(*block), least[*block as usize]))
     }
 

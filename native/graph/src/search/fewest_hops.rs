@@ -29,7 +29,7 @@ impl Side {
         Self { direction, levels, frontier, hops: Vec::new() }
     }
 
-    /// At most so many edges are looked at for the next level; the count ends once it is above `enough`.
+    /// Edges that the next level may have to look at; the count ends once it is above `enough`.
     fn edges(&self, view: &GraphView<'_>, enough: usize) -> usize {
         let mut edges = 0;
         for node in &self.frontier {

@@ -45,7 +45,7 @@ impl GraphView<'_> {
         }
     }
 
-    /// At most so many edges are looked at when a node is expanded.
+    /// Edges that an expansion of the node may have to look at.
     pub fn edges_max_of(&self, node: u32, direction: Direction) -> usize {
         let (mut hash, mut edges) = (None, 0);
         if direction != Direction::In {

@@ -287,7 +287,7 @@ fn collect_unscored(
                 *total += docs.all().len() as u64;
                 let order = fixed.block_order(&plan.sort[0], || {
                     deadline.expect(u64::from(reader.max_doc()) * ORDER_NANOS)?;
-                    Ok(BlockOrder::of(fixed, |docs, to| leading.values(docs, to)))
+                    Ok(BlockOrder::of(fixed.blocks_by_key(), |docs, to| leading.values(docs, to)))
                 })?;
                 return collect_blocks(docs.all(), &order, leading, deadline, first);
             }
