@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { sql } from '../../src/cli/sql.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 let server: TestServer;
@@ -50,5 +51,32 @@ describe('sundew sql', () => {
     expect({ code, printed }).toEqual({ code: 1, printed: '' });
     expect(explained).toContain('invalid_query: sql: only SELECT');
     expect((await run()).code).toBe(2);
+  });
+
+  test('reads a directory that no server uses as the server did, and leaves one that a server has alone', async () => {
+    using directory = new TemporaryDirectory();
+    const offline = ['--data-dir', directory.path, '--log-level', 'error'];
+    const schema = {
+      storage_mode: 'relational',
+      document_schemas: { book: { schema: { type: 'object', properties: { title: { type: 'string' } } } } },
+    };
+    const statement = 'SELECT _id, title FROM books ORDER BY _id';
+    const answer = { code: 0, printed: '_id\ttitle\nb1\tEngines\nz9\tNotes\n', explained: '' };
+    {
+      await using running = await startTestServer({ directory: directory.path });
+      await running.send('POST', '/db/v1/tables/books', { schema, num_shards: 2 });
+      const inserts = { z9: { title: 'Notes' }, b1: { title: 'Engines' } };
+      expect((await running.send('POST', '/db/v1/tables/books/batch', { inserts })).status).toBe(201);
+      expect(await run(statement, '--url', running.url)).toEqual(answer);
+      const refused = await run(statement, ...offline);
+      expect({ code: refused.code === 0, printed: refused.printed }).toEqual({ code: false, printed: '' });
+      expect(refused.explained).toContain(directory.path);
+    }
+    expect(await run(statement, ...offline)).toEqual(answer);
+    const absent = await run('SELECT * FROM nothing', ...offline);
+    expect(absent).toMatchObject({ code: 1, printed: '' });
+    // A command that keeps the directory would shut the next server out of it.
+    await using again = await startTestServer({ directory: directory.path });
+    expect(await run(statement, '--url', again.url)).toEqual(answer);
   });
 });
