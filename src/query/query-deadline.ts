@@ -20,6 +20,12 @@ export class QueryDeadline implements Disposable {
     return Math.max(1, Math.ceil(this.#dueMs - this.#clock.monotonicMs()));
   }
 
+  /** Fails with `query_timeout` when the time is over. */
+  check(): void {
+    if (this.#clock.monotonicMs() < this.#dueMs) return;
+    throw new ServiceError('query_timeout', 'the time of the query was over before all of its rows were looked at');
+  }
+
   /** Aborted with `query_timeout` when the time is over, and when the caller leaves. Made at the first call: few queries need it. */
   signal(): AbortSignal {
     if (this.#signal) return this.#signal;

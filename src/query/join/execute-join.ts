@@ -1,6 +1,9 @@
+import { limits } from '../../config/limits.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { Hit } from '../execution/hydrate.ts';
 import { isAtLeast } from '../execution/index-freshness.ts';
 import type { CursorPosition } from '../execution/page-cursor.ts';
@@ -9,12 +12,14 @@ import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/quer
 import type { WholeSearch } from '../inputs/bring-inputs.ts';
 import type { QueryDeadline } from '../query-deadline.ts';
 import { nodeOfValues } from './exact-form.ts';
-import { positionOf, readPosition, wasShown } from './join-cursor.ts';
+import { type JoinPosition, positionOf, readPosition, wasShown } from './join-cursor.ts';
 import type { JoinPlan } from './join-plan.ts';
 import { JoinStage, type StageReport } from './join-stage.ts';
+import { RowKeys, type RowPlace } from './joined-order.ts';
 import { joinedMembers } from './joined-members.ts';
 import type { JoinedRow } from './joined-row.ts';
 import { LeftHits } from './left-hits.ts';
+import { OrderedPage } from './ordered-page.ts';
 import type { RightSide } from './right-side.ts';
 
 interface JoinSearch {
@@ -31,6 +36,24 @@ interface JoinSearch {
   readonly clock: Clock;
 }
 
+/** What is known of a joined row besides its own values. */
+interface PagedRow {
+  readonly row: JoinedRow;
+  readonly place: RowPlace;
+  /** The hit before that of the row, undefined for the first one; null where it is not known. */
+  readonly previous: CursorPosition | undefined | null;
+}
+
+/** A page of joined rows, and what was seen of the others. */
+interface JoinedPage {
+  readonly rows: readonly PagedRow[];
+  readonly total: number;
+  /** Every row was counted. */
+  readonly isWhole: boolean;
+  /** The score of the first hit. */
+  readonly best: number | undefined;
+}
+
 /**
  * Runs a query whose hits are joined: hits are pulled until the page of joined rows is full. The total is that of joined
  * rows, and a lower bound unless every hit was looked at. Aggregations count hits, whatever is joined to them.
@@ -40,50 +63,99 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
   const startedMs = clock.monotonicMs();
   const { freshness } = target;
   const isFresh = isAtLeast(freshness.shown(), freshness.heads());
-  const resume = search.plan.cursor && readPosition(search.plan.cursor);
+  const { cursor } = search.plan;
+  const resume = cursor && readPosition(cursor);
+  const needsAll = plan.needsAll || resume?.isReached === false;
+  const previous = needsAll ? undefined : resume?.previous;
   const stages = plan.joins.map((join, at) => new JoinStage(join, must(rights[at], 'a side for each join'), at));
-  const narrowed = await narrowedPlan(leftPlan(search.plan, resume?.previous), asked, must(stages[0], 'a join'));
+  const narrowed = await narrowedPlan(leftPlan(search.plan, previous), asked, must(stages[0], 'a join'));
   const left = new LeftHits({ ...asked, search: { ...search, plan: narrowed } });
-  const { limit, offset } = plan.page;
-  const wanted = plan.countOnly ? Number.POSITIVE_INFINITY : offset + limit;
-  const previous = new Map<Hit, CursorPosition | undefined>();
-  let rows: AsyncIterable<readonly JoinedRow[]> = rowsOf(left.windows(wanted), resume?.previous, previous);
-  for (const stage of stages) rows = stage.run(rows);
-  const page: JoinedRow[] = [];
-  let total = 0;
-  let isWhole = true;
-  let best: number | undefined;
-  for await (const batch of rows) {
-    for (const row of batch) {
-      if (resume && wasShown(row, resume)) continue;
-      total += 1;
-      best ??= row.hit?.score;
-      if (total > offset && page.length < limit && !plan.countOnly) page.push(row);
-    }
-    if (total > wanted) {
-      isWhole = false;
-      break;
-    }
-  }
+  const keys = new RowKeys(plan.order);
+  const edge = resume && { place: resume.place, before: cursor?.before === true };
+  const page = needsAll
+    ? await orderedPage(asked, left, stages, keys, edge)
+    : await nextPage(asked, left, stages, keys, resume);
   const isCurrent = isFresh && rights.every((right) => right.isCurrent);
   const joined = new Map<Hit, string>();
-  const hits = page.map((row) => {
-    const hit = hitOf(row, previous);
-    joined.set(hit, joinedMembers(row.rights, plan.shown));
+  const hits = page.rows.map((paged) => {
+    const hit = hitOf(paged, keys, plan);
+    joined.set(hit, joinedMembers(paged.row.rights, plan.shown));
     return hit;
   });
   const isPartial = left.isPartial || rights.some((right) => !right.isCurrent);
   return {
     hits,
     joined,
-    total,
-    totalIsExact: isWhole && !isPartial && isCurrent && resume === undefined,
+    total: page.total,
+    totalIsExact: page.isWhole && !isPartial && isCurrent,
     isPartial,
     damaged: left.damaged,
-    maxScore: search.plan.sort.length > 0 ? Math.max(0, ...hits.map(({ score }) => score)) : (best ?? 0),
+    maxScore: plan.order.length > 0 ? Math.max(0, ...hits.map(({ score }) => score)) : (page.best ?? 0),
     aggregations: left.first?.aggregations,
     profile: profileOf(left.first?.profile, plan, stages, clock.monotonicMs() - startedMs),
   };
+}
+
+/** The page in the order of the hits: rows behind the place where it begins, until it is full. */
+async function nextPage(
+  { plan }: JoinSearch,
+  left: LeftHits,
+  stages: readonly JoinStage[],
+  keys: RowKeys,
+  resume: JoinPosition | undefined,
+): Promise<JoinedPage> {
+  const { limit, offset } = plan.page;
+  const wanted = plan.countOnly ? Number.POSITIVE_INFINITY : offset + limit;
+  const previous = new Map<Hit, CursorPosition | undefined>();
+  const rows: PagedRow[] = [];
+  let total = 0;
+  let best: number | undefined;
+  for await (const batch of joinedRows(stages, rowsOf(left.windows(wanted), resume?.previous, previous))) {
+    for (const row of batch) {
+      if (resume && wasShown(row, resume)) continue;
+      total += 1;
+      best ??= row.hit?.score;
+      if (total <= offset || rows.length >= limit || plan.countOnly) continue;
+      rows.push({ row, place: keys.placeOf(row), previous: row.hit ? previous.get(row.hit) : null });
+    }
+    if (total > wanted) return { rows, total, isWhole: false, best };
+  }
+  return { rows, total, isWhole: resume === undefined, best };
+}
+
+/** The page of an order that is not known before every row is. Fails with `limit_exceeded` where those are of too many hits. */
+async function orderedPage(
+  { plan, caller, deadline }: JoinSearch,
+  left: LeftHits,
+  stages: readonly JoinStage[],
+  keys: RowKeys,
+  edge: ConstructorParameters<typeof OrderedPage>[2],
+): Promise<JoinedPage> {
+  const { limit, offset } = plan.page;
+  const page = new OrderedPage(keys, plan.countOnly ? 0 : offset + limit, edge);
+  const all = rowsOf(left.windows(Number.POSITIVE_INFINITY), undefined, undefined);
+  let total = 0;
+  for await (const batch of joinedRows(stages, all)) {
+    for (const row of batch) page.add(row);
+    total += batch.length;
+    caller.signal.throwIfAborted();
+    deadline.check();
+    await yieldToEventLoop();
+  }
+  // A page of the rows that were seen would look like that of all.
+  if (!left.isExhausted) {
+    const message = `join: rows of at most ${limits.joinLeftRowsMax} hits are put in order; narrow the search, or order by its own fields alone`;
+    throw new ServiceError('limit_exceeded', message);
+  }
+  const rows = page.rows().slice(offset);
+  return { rows: rows.map((each) => ({ ...each, previous: null })), total, isWhole: true, best: undefined };
+}
+
+function joinedRows(
+  stages: readonly JoinStage[],
+  hits: AsyncIterable<readonly JoinedRow[]>,
+): AsyncIterable<readonly JoinedRow[]> {
+  return stages.reduce((rows, stage) => stage.run(rows), hits);
 }
 
 /** What is searched for the left side: all hits in their order, from the place on at which the page begins. */
@@ -114,12 +186,12 @@ async function narrowedPlan(
 async function* rowsOf(
   windows: AsyncIterable<readonly Hit[]>,
   before: CursorPosition | undefined,
-  previous: Map<Hit, CursorPosition | undefined>,
+  previous: Map<Hit, CursorPosition | undefined> | undefined,
 ): AsyncGenerator<JoinedRow[]> {
   let last = before;
   for await (const hits of windows) {
     for (const hit of hits) {
-      previous.set(hit, last);
+      previous?.set(hit, last);
       last = hit.place;
     }
     yield hits.map((hit) => ({ hit, rights: [] }));
@@ -127,10 +199,10 @@ async function* rowsOf(
 }
 
 /** Every joined row is a hit of its own. A row of the right side that no hit has found has no document and no score. */
-function hitOf(row: JoinedRow, previous: ReadonlyMap<Hit, CursorPosition | undefined>): Hit {
-  if (row.hit === undefined) return noHit();
-  const place = row.hit.place && positionOf(row, previous.get(row.hit));
-  return { ...row.hit, place };
+function hitOf({ row, place, previous }: PagedRow, keys: RowKeys, { order }: JoinPlan): Hit {
+  const hit = row.hit ?? noHit();
+  if (order.length === 0) return { ...hit, place: undefined };
+  return { ...hit, sort: keys.shown(row, place), place: positionOf(place, previous) };
 }
 
 function noHit(): Hit {

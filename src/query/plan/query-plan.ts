@@ -154,7 +154,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const hasText = criteria.query !== undefined;
   const page = readPage(request, where, defaultLimit(searched, hasText));
   const vectorSearch = readVectorSearch(request, searched, { page, hasText, countOnly, graphLegs });
-  const { join, fields } = planJoin(request, page, countOnly);
+  const { join, fields, sort } = planJoin(request, page, countOnly);
   const rerank = readReranker(request, { page, semanticText: searched.semantic?.text, scored: asked });
   const window = countOnly ? noPage : rerank ? { limit: rerank.candidates, offset: 0 } : page;
   const timeoutMs = readInteger(request, 'timeout_ms', { min: 0, max: Number.MAX_SAFE_INTEGER }, where);
@@ -168,7 +168,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     exclusion,
     limit: window.limit,
     offset: window.offset,
-    sort: page.sort,
+    sort,
     // Joined rows are counted, not the hits that they are joined to.
     count_only: countOnly && !join,
     // What does not score has no top to stop at, and users of filters want the number.
