@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { limits } from '../../src/config/limits.ts';
 import { table as grant, startGuardedServer } from '../support/access.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -145,7 +146,11 @@ describe('an order by fields of a joined table', () => {
 
   test('of the second of two joins, and by score before that', async () => {
     const nested = { right_table: 'towns', on: { left_field: 'people.name', right_field: 'of' } };
-    await fill('towns', { a: { of: 'Ada', size: 5 }, b: { of: ['Ada', 'Bob'], size: 7 }, c: { of: 'Bob', size: 6 } }, {});
+    await fill(
+      'towns',
+      { a: { of: 'Ada', size: 5 }, b: { of: ['Ada', 'Bob'], size: 7 }, c: { of: 'Bob', size: 6 } },
+      {},
+    );
     const request = {
       join: { ...joinOf('inner'), nested_join: nested },
       full_text_search: { match_all: {} },
@@ -160,7 +165,9 @@ describe('an order by fields of a joined table', () => {
   });
 
   test('goes by what was just written, on both sides', async () => {
-    const batch = { tables: { people: { inserts: { p8: { name: 'A', rank: -1 } } }, visits: { inserts: { w: { person: 'p8' } } } } };
+    const batch = {
+      tables: { people: { inserts: { p8: { name: 'A', rank: -1 } } }, visits: { inserts: { w: { person: 'p8' } } } },
+    };
     await server.send('POST', '/db/v1/batch', { ...batch, sync_level: 'propose' });
     const request = { join: joinOf('inner'), order_by: [{ field: 'people.rank' }], limit: 1 };
     expect(shownOf(await ask({ ...request, wait_for_index_ms: 5_000 }))).toEqual(['w/p8']);
@@ -173,7 +180,11 @@ describe('an order by fields of a joined table', () => {
     const [hit] = (await ask(request)).hits.hits;
     const others = [{ field: 'people.rank' }, { field: 'people.name', desc: true }];
     for (const other of others) {
-      const answer = await server.send('POST', '/db/v1/query', { ...request, order_by: [other], search_after: hit?._sort });
+      const answer = await server.send('POST', '/db/v1/query', {
+        ...request,
+        order_by: [other],
+        search_after: hit?._sort,
+      });
       expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_query' } });
     }
     const changed = ['Zed', ...(hit?._sort ?? []).slice(1)];
@@ -204,13 +215,36 @@ describe('an order by fields of a joined table', () => {
   });
 });
 
+test('of more hits than are looked at is refused, not answered from some of them', async () => {
+  // Hits come in windows of 4,096, and the last of them may reach beyond the bound.
+  const hits = limits.joinLeftRowsMax + 4_096;
+  const part = 20_000;
+  await fill('many', { first: { p: 'p1' } }, { num_shards: 2 });
+  for (let start = 0; start < hits; start += part) {
+    const rows = Array.from({ length: Math.min(part, hits - start) }, (_, at) => [`m${start + at}`, { p: 'p0' }]);
+    const request = { inserts: Object.fromEntries(rows), sync_level: 'full_index' };
+    expect((await server.send('POST', '/db/v1/tables/many/batch', request)).status).toBe(201);
+  }
+  const join = { right_table: 'people', join_type: 'left', on: { left_field: 'p', right_field: '_id' } };
+  const request = { table: 'many', join, order_by: [{ field: 'people.name' }], fields: [], limit: 1 };
+  const refused = await server.send('POST', '/db/v1/query', request);
+  expect(refused.body).toMatchObject({ code: 'limit_exceeded' });
+  expect(refused.body.error).toContain('order');
+  const narrowed = await ask({ ...request, filter_query: { ids: ['m7', 'first'] }, limit: 2, fields: ['people._id'] });
+  expect(shownOf(narrowed)).toEqual(['m7/p0', 'first/p1']);
+  expect((await ask({ ...request, order_by: [{ field: '_id' }] })).hits.hits).toHaveLength(1);
+});
+
 describe('cursors of joined rows in the order of the hits', () => {
   const ownOrders: Order[] = [
     [{ field: 'n' }],
     [{ field: 'mixed', desc: true }],
     [{ field: 'mixed' }, { field: 'n', desc: true }],
     [{ field: 'when' }],
-    [{ field: 'when', desc: true }, { field: '_id', desc: true }],
+    [
+      { field: 'when', desc: true },
+      { field: '_id', desc: true },
+    ],
     [{ field: 'big', desc: true }],
   ];
   for (const join_type of ['inner', 'left', 'right']) {

@@ -3,8 +3,8 @@ import { invalidQuery, type Members, member, readStrings } from '../nodes/query-
 import type { PlanSort } from '../plan/native-plan.ts';
 import type { RequestedPage } from '../request/query-page.ts';
 import { type JoinRequest, readJoins } from './join-request.ts';
-import { type JoinedSort, joinedOrder, ownSort } from './joined-order.ts';
 import { type ShownMembers, splitFields } from './joined-members.ts';
+import { type JoinedSort, joinedOrder, ownSort } from './joined-order.ts';
 
 /** The joins of a query, and the page that is wanted of their rows. */
 export interface JoinPlan {
