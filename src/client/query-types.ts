@@ -66,14 +66,37 @@ export type QueryNodes<Field extends string> = QueryNode<Field> | readonly Query
 type WireQuery = Static<typeof queryRequest>;
 type NodeMembers = 'full_text_search' | 'query' | 'filter_query' | 'exclusion_query';
 
+interface OrderBy<Field extends string> {
+  readonly field: Field | '_score';
+  readonly desc?: boolean;
+}
+
+/** What a query shows and orders by: with a join also fields of the joined tables, `TABLE.FIELD`, whose documents have no type here. */
+type ShownMembers<Document> =
+  | {
+      readonly join?: never;
+      readonly fields?: readonly FieldPath<Document>[];
+      readonly order_by?: readonly OrderBy<QueryField<Document>>[];
+    }
+  | {
+      readonly join: NonNullable<WireQuery['join']>;
+      readonly fields?: readonly (FieldPath<Document> | JoinedField)[];
+      readonly order_by?: readonly OrderBy<QueryField<Document> | JoinedField>[];
+    };
+
+type JoinedField = `${string}.${string}`;
+
 /** A query of one table, as `POST /db/v1/query` takes it, with the fields of its documents. */
-export type Query<Document> = Readonly<Omit<WireQuery, NodeMembers | 'table' | 'fields' | 'order_by' | 'with'>> & {
+export type Query<Document> = Readonly<
+  Omit<WireQuery, NodeMembers | 'table' | 'fields' | 'order_by' | 'join' | 'with'>
+> & {
   readonly [Member in NodeMembers]?: QueryNodes<QueryField<Document>>;
 } & {
   readonly with?: Readonly<Record<string, QueryNodes<QueryField<Document>>>>;
-  readonly fields?: readonly FieldPath<Document>[];
-  readonly order_by?: readonly { readonly field: QueryField<Document> | '_score'; readonly desc?: boolean }[];
-};
+} & ShownMembers<Document>;
+
+/** `Omit` of each form of a query: of both together it would let a query without a join name fields of one. */
+export type Without<Form, Member extends string> = Form extends unknown ? Omit<Form, Member> : never;
 
 export type Hit<Document> = Omit<Static<typeof queryHit>, '_source'> & { readonly _source?: Partial<Document> };
 

@@ -3,7 +3,7 @@ import type { CreateTableRequest, TableSchema, TableStatus } from '../protocol/d
 import type { batchResponse, MergeResponse, SyncLevel } from '../protocol/database/writes.ts';
 import { BatchWriter, type WriterOptions } from './batch-writer.ts';
 import { linesOf } from './line-stream.ts';
-import type { Hit, Query, QueryResult, Scan } from './query-types.ts';
+import type { Hit, Query, QueryResult, Scan, Without } from './query-types.ts';
 import type { Call, CallOptions, Requester } from './requester.ts';
 import { SundewError } from './sundew-error.ts';
 import { TableIndex } from './table-index.ts';
@@ -132,7 +132,7 @@ export class Table<Document = Record<string, unknown>> {
 
   /** All hits, page by page, in the order of the query, or of the keys where it has none. */
   async *hits(
-    query: Omit<Query<Document>, 'offset' | 'search_after'>,
+    query: Without<Query<Document>, 'offset' | 'search_after' | 'search_before'>,
     options: CallOptions = {},
   ): AsyncGenerator<Hit<Document>> {
     const { limit = Number.POSITIVE_INFINITY, order_by = [{ field: '_id' }] } = query;

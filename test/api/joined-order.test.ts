@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { connect } from '../../src/client/client.ts';
 import { limits } from '../../src/config/limits.ts';
 import { table as grant, startGuardedServer } from '../support/access.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -255,6 +256,19 @@ describe('cursors of joined rows in the order of the hits', () => {
         await expectCursors(request, whole);
       });
     }
+  }
+});
+
+test('the client follows the cursors of a right join to its last row', async () => {
+  const db = connect(server.url);
+  const join = { right_table: 'people', join_type: 'right', on: { left_field: 'person', right_field: '_id' } } as const;
+  for (const order_by of [undefined, [{ field: 'people.name' }]]) {
+    const query = { join, ...(order_by && { order_by }) };
+    const whole = shownOf(await ask({ ...query, order_by: order_by ?? [{ field: '_id' }], limit: 1_000 }));
+    const seen: string[] = [];
+    for await (const hit of db.table('visits').hits(query)) seen.push(shown(hit as Hit));
+    expect(seen).toEqual(whole);
+    expect(seen.filter((each) => each.startsWith('/')).length).toBeGreaterThan(1);
   }
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { connect, type DocumentOf, type FieldPath, type Query } from '../../../src/client/client.ts';
+import { connect, type DocumentOf, type FieldPath, type Query, type Table } from '../../../src/client/client.ts';
 
 // The compiler is what is tested: a line below `@ts-expect-error` that compiles is an error.
 
@@ -41,6 +41,33 @@ test('wrong fields of a query do not compile', () => {
     { filter: { match_all: {} } },
   ];
   expect(queries).toHaveLength(9);
+});
+
+test('fields of joined tables go with a join alone', () => {
+  const join = { right_table: 'cooks', on: { left_field: 'author.name', right_field: 'name' } };
+  const order_by = [{ field: 'cooks.age', desc: true }, { field: 'minutes' }] as const;
+  const queries: Query<Recipe>[] = [
+    { join, order_by, fields: ['title', 'cooks.age'] },
+    { join, order_by: [{ field: 'minutes' }] },
+    // @ts-expect-error there is no such field
+    { join, order_by: [{ field: 'minuets' }] },
+    // @ts-expect-error there is no such field
+    { join, fields: ['titel'] },
+    // @ts-expect-error nothing is joined
+    { order_by },
+    // @ts-expect-error nothing is joined
+    { fields: ['cooks.age'] },
+  ];
+  expect(queries).toHaveLength(6);
+  type Hits = Parameters<Table<Recipe>['hits']>[0];
+  const pages: Hits[] = [
+    { join, order_by },
+    // @ts-expect-error nothing is joined
+    { order_by },
+    // @ts-expect-error where its pages begin is not for the caller to say
+    { offset: 1 },
+  ];
+  expect(pages).toHaveLength(3);
 });
 
 test('a schema given as const makes the type of its documents', () => {
