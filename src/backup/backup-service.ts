@@ -1,10 +1,10 @@
-import { type Caller, seesTable } from '../access/principal.ts';
+import { type Caller, requireAdmin, requireTable, seesTable } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { isErrorCode } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Storage } from '../storage/open-storage.ts';
-import type { Table } from '../tables/table.ts';
+import { type Table, tableNotFound } from '../tables/table.ts';
 import type { TableService } from '../tables/table-service.ts';
 import {
   archiveFormat,
@@ -81,10 +81,11 @@ export class BackupService {
 
   /**
    * Backs tables up as they are at one instant. The outcome says what failed, table by table; nothing is there to be restored
-   * unless all are completed. Throws `invalid_request` where no table is selected, `backup_already_exists`, and
+   * unless all are completed. Throws `forbidden` and `table_not_found` by the access of the caller, `invalid_request` where no table is selected, `backup_already_exists`, and
    * `backup_not_found` for a base that is not there.
    */
   async create(request: BackupRequest, caller: Caller): Promise<BackupOutcome> {
+    requireBackup(request, caller);
     const backupId = checkBackupId(request.backupId);
     const { store } = this.#deps.locations.open(request, 'backup.write');
     const names = this.#select(request, caller);
@@ -130,11 +131,16 @@ export class BackupService {
     return run.failures.size > 0 ? run.failures : this.#publish(target, manifests, baseId);
   }
 
-  /** Backups of a location by their ids, with the cursor of the next page. Only what is complete is listed. */
+  /**
+   * Backups of a location by their ids, with the cursor of the next page. Only what is complete is listed. Throws `forbidden`
+   * where the caller is no administrator: a manifest names every table.
+   */
   async list(
     request: LocationRequest,
     { limit, cursor = '' }: { limit: number; cursor?: string | undefined },
+    caller: Caller,
   ): Promise<{ backups: ListedBackup[]; nextCursor: string | undefined }> {
+    requireAdmin(caller);
     const { location, store } = this.#deps.locations.open(request, 'restore.read');
     const backups: ListedBackup[] = [];
     let after = cursor;
@@ -260,6 +266,12 @@ function outcomeOf(
   });
   if (failures.size === 0) return { backupId, status: 'completed', tables };
   return { backupId, status: failures.size === names.length ? 'failed' : 'partial', tables };
+}
+
+/** A backup of tables by name needs each of them; one of every table needs an administrator. */
+function requireBackup({ tableNames }: BackupRequest, caller: Caller): void {
+  if (tableNames === undefined) requireAdmin(caller);
+  for (const name of tableNames ?? []) requireTable(caller, name, 'admin', tableNotFound);
 }
 
 /** Internal errors are not described to the caller; the log has them. */

@@ -1,5 +1,5 @@
 import { covers, coversEverything } from '../../access/grants.ts';
-import { type Caller, nameOf } from '../../access/principal.ts';
+import { type Caller, nameOf, requireAdmin, requireTable } from '../../access/principal.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { JobRecord } from '../../storage/catalog/catalog-records.ts';
@@ -60,10 +60,12 @@ export class RestoreService {
 
   /**
    * Asks for a restore; the job is durable when this resolves. `isNew` is false for a repetition of an earlier request. Throws
-   * what `Locations.open` does, and `idempotency_conflict`.
+   * `forbidden`, what `Locations.open` does, and `idempotency_conflict`.
    */
   async submit(request: RestoreRequest, caller: Caller): Promise<ShownRestore & { isNew: boolean }> {
     const { backupId, location, mode = 'fail_if_exists', tableNames, tableName, idempotencyKey } = request;
+    if (tableName === undefined) requireAdmin(caller);
+    else requireTable(caller, tableName, 'admin');
     checkBackupId(backupId);
     const { connection } = this.#deps.locations.open(request, 'restore.read');
     if (tableNames?.length === 0) throw new ServiceError('invalid_request', '"table_names" is empty');

@@ -75,9 +75,9 @@ export function backupRoutes(backups: BackupService): Route[] {
         cursor: Type.Optional(Type.String({ description: 'The `next_cursor` of the page before.' })),
       }),
       responses: { 200: { description: 'A page of backups', schema: backupList } },
-      async handler({ query }) {
+      async handler({ query, caller }) {
         const { location, connection, limit = pageDefault, cursor } = query;
-        const page = await backups.list({ location, connection }, { limit, cursor });
+        const page = await backups.list({ location, connection }, { limit, cursor }, caller);
         const nextCursor = page.nextCursor;
         return {
           backups: page.backups.map(shownBackup),
