@@ -36,6 +36,16 @@ import type { TableLookup } from './table-lookup.ts';
 import type { TableSettings } from './table-view.ts';
 import { TtlRewrite } from './upkeep/ttl-rewrite.ts';
 
+interface TableServiceDeps {
+  readonly storage: Storage;
+  readonly log: RangeLog;
+  readonly pool: RangePool;
+  readonly jobs: JobRunner;
+  readonly clock: Clock;
+  readonly enrichment: Enrichment;
+  readonly defaultShards: number;
+}
+
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
 export class TableService implements TableLookup {
   /** Held while the columns of a relational table change, shared by who writes rows of such tables. */
@@ -51,28 +61,20 @@ export class TableService implements TableLookup {
   readonly #staged = new Map<string, Table>();
   readonly #schemaChange: SchemaChange;
 
-  constructor(parts: {
-    storage: Storage;
-    log: RangeLog;
-    pool: RangePool;
-    jobs: JobRunner;
-    clock: Clock;
-    enrichment: Enrichment;
-    defaultShards: number;
-  }) {
-    this.#storage = parts.storage;
-    this.#pool = parts.pool;
-    this.#clock = parts.clock;
-    this.#enrichment = parts.enrichment;
-    this.#defaultShards = parts.defaultShards;
-    this.#schemaChange = new SchemaChange(parts.storage, this.#changes, (job) => parts.jobs.submit(job));
+  constructor(deps: TableServiceDeps) {
+    this.#storage = deps.storage;
+    this.#pool = deps.pool;
+    this.#clock = deps.clock;
+    this.#enrichment = deps.enrichment;
+    this.#defaultShards = deps.defaultShards;
+    this.#schemaChange = new SchemaChange(deps.storage, this.#changes, (job) => deps.jobs.submit(job));
     const rewrite = new TtlRewrite({
       findTable: (tableId) => this.all().find(({ id }) => id === tableId),
-      log: parts.log,
-      clock: parts.clock,
+      log: deps.log,
+      clock: deps.clock,
       finish: (table, token) => this.#schemaChange.finishRewrite(table, token),
     });
-    parts.jobs.handle(rewrite);
+    deps.jobs.handle(rewrite);
   }
 
   /** Reads the catalog, and takes up the rebuilds that were under way. */

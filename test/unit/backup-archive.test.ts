@@ -85,6 +85,7 @@ describe('a line of an archive', () => {
       '{"id":1,"key":"a","version":1,"document":{}}}',
       `{"id":1,"key":"a","version":1,"document":${'{"a":'.repeat(100)}1${'}'.repeat(100)}}`,
       '{"id":1,"key":"a","version":1,"parts":{"3":"AAAA"},"document":{}}',
+      `{"id":1,"key":"a","version":1,"parts":{"3":"${part.slice(0, 8)}*${part.slice(8)}"},"document":{}}`,
       `{"id":1,"key":"a","version":1,"parts":{"4":"${part}"},"document":{}}`,
       `{"id":1,"key":"a","version":1,"parts":{"3":7},"document":{}}`,
       '{"from":1,"to":2,"live":["x"]}',

@@ -1,4 +1,4 @@
-import { type Caller, nameOf, requireWholeTable } from '../../access/principal.ts';
+import { type Caller, nameOf } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import {
   buildFrame,
@@ -16,27 +16,22 @@ import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
 import type { ReadWriteLock } from '../../lib/concurrency/read-write-lock.ts';
-import { type DocumentFrame, readFrame, rowKind } from '../../lib/document-frame.ts';
-import {
-  type BatchCounts,
-  batchRequest,
-  type MergeResponse,
-  type ReadSetItem,
-} from '../../protocol/database/writes.ts';
-import { checkDocumentKey } from '../../protocol/document-key.ts';
+import { readFrame } from '../../lib/document-frame.ts';
+import { type BatchCounts, batchRequest, type MergeResponse } from '../../protocol/database/writes.ts';
 import { ServiceError, withDetails } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { RangeWrite, ReadAssertion, WriteRequest } from '../../storage/write-request.ts';
 import { graphsOfWrite, graphWritesOf } from '../graph/graph-writes.ts';
 import { appendToTrees } from '../graph/tree-proof.ts';
 import { constrainedTables, constraintsOf } from '../relational/constrained-tables.ts';
-import { isRelational } from '../relational/relational-schema.ts';
 import { checkRows } from '../relational/row-rules.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { foreseeTransforms } from './foreseen-transforms.ts';
-import { intervalOf, splitFrame } from './frame-split.ts';
+import { splitFrame } from './frame-split.ts';
 import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
+import { isConflictOf, readAssertion } from './read-assertions.ts';
+import { isRelationalTable, rowsLeft, transformsRows } from './relational-writes.ts';
 import { readSyncLevel } from './sync-level.ts';
 import { batchCounts, rangesOf, type TableWrites, type WrittenRange } from './table-writes.ts';
 import { readTablesRequest, type TablesRequest } from './tables-request.ts';
@@ -137,7 +132,7 @@ export class BatchWriter {
       const table = this.#tables.get(name, caller, 'write');
       await this.#frame(table, body, sectionEntries(request.scanned, section), this.#stamp());
     }
-    for (const item of request.readSet) this.#assertion(item, caller);
+    for (const item of request.readSet) readAssertion(this.#tables, item, caller);
     return request;
   }
 
@@ -196,7 +191,7 @@ export class BatchWriter {
     for (const [section, part] of parts.entries()) {
       part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, section, at);
     }
-    const assertions = readSet.map((item) => this.#assertion(item, caller));
+    const assertions = readSet.map((item) => readAssertion(this.#tables, item, caller));
     const enriched = wait === 'enrichments' ? caller : undefined;
     const applied = repeated ?? (await this.#commit(parts, assertions, request, at, enriched));
     const counts: Record<string, BatchCounts> = {};
@@ -359,18 +354,6 @@ export class BatchWriter {
     throw new ServiceError('backpressure', message, { retryAfterMs: 250 });
   }
 
-  /** What was read may be checked by who may read it; versions of hidden documents would tell that they exist. */
-  #assertion(item: ReadSetItem, caller: Caller): ReadAssertion {
-    const table = this.#tables.get(item.table, caller, 'read');
-    requireWholeTable(caller, item.table, '`read_set`');
-    checkDocumentKey(item.key);
-    if (!/^\d{1,16}$/.test(item.version)) {
-      throw new ServiceError('invalid_request', '`version` in `read_set` must be the decimal text of a lookup header');
-    }
-    const range = must(table.ranges[intervalOf(item.key, table.ranges)], 'intervals cover every key');
-    return { rangeId: range.rangeId, key: item.key, version: Number(item.version), table: item.table };
-  }
-
   #stamp(): Stamp {
     const timeMs = this.#clock.nowMs();
     return { timeMs, timestamp: new Date(timeMs).toISOString() };
@@ -395,32 +378,7 @@ interface Stamp {
   timestamp: string;
 }
 
-function isRelationalTable({ settings }: Table): boolean {
-  return isRelational(settings.schema);
-}
-
-/** The writer knows no schema: what transforms leave of relational rows is checked before. */
-function transformsRows({ table, writes }: TableWrites): boolean {
-  if (!isRelationalTable(table)) return false;
-  return writes.some(({ frame }) => {
-    const rows = frame && readFrame(frame);
-    for (let row = 0; rows && row < rows.rowCount; row += 1) if (rows.kind(row) === rowKind.transform) return true;
-    return false;
-  });
-}
-
-function rowsLeft(rows: DocumentFrame, bodies: ReadonlyMap<number, Uint8Array | undefined>) {
-  return [...bodies].flatMap(([row, body]) => (body ? [{ key: rows.key(row), body }] : []));
-}
-
 function noOperations(): ServiceError {
   const message = 'the request holds no operations; give `inserts`, `deletes` or `transforms`';
   return new ServiceError('invalid_request', message);
-}
-
-/** Whether one of these documents was not as it had been read. */
-function isConflictOf(error: unknown, read: readonly ReadAssertion[]): boolean {
-  if (!(error instanceof ServiceError) || error.code !== 'transaction_conflict') return false;
-  const { key } = error.details ?? {};
-  return read.some((assertion) => assertion.key === key);
 }

@@ -7,8 +7,8 @@ import { type Option, variableOf } from '../../../src/config/option.ts';
 import { options } from '../../../src/config/options.ts';
 import { RunningConfig } from '../../../src/config/reload.ts';
 import { choice, duration, formatSize, integer, size, text } from '../../../src/config/value-kind.ts';
-import { documentKeyBytesMax } from '../../../src/protocol/document-key.ts';
-import { nameCharsMax } from '../../../src/protocol/names.ts';
+import { checkDocumentKey } from '../../../src/protocol/document-key.ts';
+import { checkIndexName, checkTableName } from '../../../src/protocol/names.ts';
 import { pageBytesMax, pageRowsMax } from '../../../src/storage/reader/document-store.ts';
 
 function sources(parts: {
@@ -211,8 +211,16 @@ describe('limits', () => {
 
 describe('bounds that another layer keeps', () => {
   test('names and keys', () => {
-    expect([nameCharsMax, nameCharsMax]).toEqual([limits.tableNameCharsMax, limits.indexNameCharsMax]);
-    expect(documentKeyBytesMax).toBe(limits.keyBytesMax);
+    for (const [checkIt, charsMax] of [
+      [checkTableName, limits.tableNameCharsMax],
+      [checkIndexName, limits.indexNameCharsMax],
+    ] as const) {
+      expect(checkIt('n'.repeat(charsMax))).toHaveLength(charsMax);
+      expect(() => checkIt('n'.repeat(charsMax + 1))).toThrow(`longer than ${charsMax} characters`);
+    }
+    const longest = 'k'.repeat(limits.keyBytesMax);
+    expect(checkDocumentKey(longest)).toBe(longest);
+    expect(() => checkDocumentKey(`${longest}k`)).toThrow(`longer than ${limits.keyBytesMax} bytes`);
   });
 
   test('the native scan', () => {

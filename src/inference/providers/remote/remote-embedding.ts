@@ -1,4 +1,5 @@
 import { limits } from '../../../config/limits.ts';
+import { readBase64 } from '../../../lib/text/base64.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedItem, EmbedRequest, SparseVector } from '../../embeddings/embed-items.ts';
@@ -150,8 +151,8 @@ function vectorOf(given: unknown, dimensions: number | undefined): Vector | stri
 
 function denseOf(given: unknown): Float32Array | undefined {
   if (typeof given === 'string') {
-    const bytes = Buffer.from(given, 'base64');
-    return bytes.length % 4 === 0 ? new Float32Array(new Uint8Array(bytes).buffer) : undefined;
+    const bytes = readBase64(given);
+    return bytes && bytes.length % 4 === 0 ? new Float32Array(bytes.buffer) : undefined;
   }
   if (!Array.isArray(given)) return undefined;
   return Float32Array.from(given, (value: unknown) => (typeof value === 'number' ? value : Number.NaN));

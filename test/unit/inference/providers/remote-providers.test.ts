@@ -191,6 +191,16 @@ describe('an embedder of another service', () => {
   });
 });
 
+test('a vector whose base64 is damaged is a fault of its text, not a shorter vector', async () => {
+  await using service = new ModelService('openai');
+  const whole = Buffer.from(Float32Array.of(1, 2).buffer).toString('base64');
+  const data = [whole, `${whole.slice(0, 5)}*****${whole.slice(10)}`].map((embedding, index) => ({ index, embedding }));
+  service.always = () => Response.json({ object: 'list', data, usage: { total_tokens: 2 } });
+  const { vectors, faults } = await embedderOf('openai', service).embed(['a', 'b'], 'RETRIEVAL_DOCUMENT', call);
+  expect(vectors[0]).toEqual(Float32Array.of(1, 2));
+  expect([vectors[1], faults.map(({ index }) => index)]).toEqual([undefined, [1]]);
+});
+
 test('a server without the embedding route of Ollama is asked at that of OpenAI from then on', async () => {
   await using service = new ModelService('ollama');
   const vectors = await service.vectorsOf(['a', 'b']);
