@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test';
+import { readdirSync } from 'node:fs';
 import { BackupPlace } from '../support/backup-place.ts';
+import type { FaultCall } from '../support/fault/fault-control.ts';
 import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { endOfRestore } from '../support/restore-jobs.ts';
@@ -7,6 +9,8 @@ import { FaultPlace } from './fault-place.ts';
 
 const timeout = { timeout: 90_000 };
 const keys = Array.from({ length: 60 }, (_, n) => `${'0hqz'.charAt(n % 4)}${n}`);
+const sync: FaultCall[] = ['sync'];
+const changes: FaultCall[] = ['create', ...sync];
 const sender = (wire: WireClient) => ({
   send: async (method: string, path: string, body?: unknown) => wire.send(method, path, body) as never,
 });
@@ -33,8 +37,12 @@ describe.each(['portable', 'native'])('S07: a full disk and backups of the forma
       await fill(wire, 'first');
       const request = { backup_id: 'b', location: archive.location, format };
       // In a payload, after some that had room; and in the manifest that would make it a backup.
-      for (const rule of [{ path: archive.path, skip: 2 }, { path: '-cluster-metadata.json' }]) {
-        const full = place.control.arm({ calls: ['write', 'create', 'sync'], action: 'ENOSPC', ...rule });
+      for (const rule of [
+        { path: archive.path, skip: 2, calls: changes },
+        { path: '-cluster-metadata.json', calls: changes },
+        { path: '-cluster-metadata.json', calls: sync },
+      ]) {
+        const full = place.control.arm({ action: 'ENOSPC', ...rule });
         const answer = await wire.send('POST', '/db/v1/backup', request);
         expect(full.acted).toBeGreaterThan(0);
         full.disarm();
@@ -46,6 +54,7 @@ describe.each(['portable', 'native'])('S07: a full disk and backups of the forma
         expect(JSON.stringify(answer.body)).not.toContain(archive.path);
         expect(archive.manifests).toEqual([]);
         expect(archive.files('b')).toEqual([]);
+        expect(readdirSync(archive.path).filter((name) => name.endsWith('.partial'))).toEqual([]);
         // The database has noticed nothing.
         await fill(wire, 'first');
       }

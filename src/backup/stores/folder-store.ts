@@ -25,10 +25,7 @@ export class FolderStore implements ObjectStore {
     return {
       write: (bytes) => failing(() => writeAll(file, bytes)),
       close: () => failing(() => publish(file, partial, path)).then(() => undefined),
-      async abort() {
-        await file.close().catch(() => undefined);
-        await rm(partial, { force: true }).catch(() => undefined);
-      },
+      abort: () => discard(file, partial),
     };
   }
 
@@ -37,7 +34,12 @@ export class FolderStore implements ObjectStore {
     const partial = `${path}.${this.#nonce}.partial`;
     return failing(async () => {
       const file = await open(partial, 'wx', 0o600);
-      await writeAll(file, bytes);
+      try {
+        await writeAll(file, bytes);
+      } catch (error) {
+        await discard(file, partial);
+        throw error;
+      }
       return publish(file, partial, path);
     });
   }
@@ -139,10 +141,15 @@ async function publish(file: FileHandle, partial: string, path: string): Promise
     await syncFolder(dirname(path));
     return creation;
   } catch (error) {
-    await file.close().catch(() => undefined);
-    await rm(partial, { force: true }).catch(() => undefined);
+    await discard(file, partial);
     throw error;
   }
+}
+
+/** Lets go of an unfinished file, as far as that is possible. */
+async function discard(file: FileHandle, partial: string): Promise<void> {
+  await file.close().catch(() => undefined);
+  await rm(partial, { force: true }).catch(() => undefined);
 }
 
 async function syncFolder(path: string): Promise<void> {

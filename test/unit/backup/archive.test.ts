@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { type ArchivedDocument, documentEnd, documentHead } from '../../src/backup/archive/archive-line.ts';
-import { readLine } from '../../src/backup/archive/read-line.ts';
-import { declaredSize } from '../../src/backup/archive/zstd-frame.ts';
-import { BlockPacker, blockBytes } from '../../src/backup/copy/block-packer.ts';
-import { restoreSteps } from '../../src/backup/restore/restore-state.ts';
-import { isObjectName } from '../../src/backup/stores/object-store.ts';
-import { partBody, partForm } from '../../src/lib/parts/part-body.ts';
+import { type ArchivedDocument, documentEnd, documentHead } from '../../../src/backup/archive/archive-line.ts';
+import { readLine } from '../../../src/backup/archive/read-line.ts';
+import { declaredSize } from '../../../src/backup/archive/zstd-frame.ts';
+import { BlockPacker, blockBytes } from '../../../src/backup/copy/block-packer.ts';
+import { restoreSteps } from '../../../src/backup/restore/restore-state.ts';
+import { isObjectName } from '../../../src/backup/stores/object-store.ts';
+import { partBody, partForm } from '../../../src/lib/parts/part-body.ts';
 
 const encoder = new TextEncoder();
 const denseBody = (partId: number, values: number[]) =>
