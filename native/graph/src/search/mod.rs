@@ -7,6 +7,7 @@ mod bounds;
 mod cheapest_path;
 mod edges;
 mod fewest_hops;
+mod node_set;
 mod path;
 mod paths;
 mod pattern;

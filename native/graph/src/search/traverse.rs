@@ -1,7 +1,6 @@
 //! Nodes within some steps of others, breadth first.
 
-use sundew_base::bit_set::BitSet;
-
+use super::node_set::NodeSet;
 use super::request::{Direction, FoundNode, GraphAnswer, GraphRequest, TraverseOptions};
 use super::view::{GraphView, Step};
 
@@ -41,7 +40,7 @@ pub fn traverse<'a>(view: &mut GraphView<'a>, request: &'a GraphRequest, options
 
 /// Of several ways of one length the one through the least key is taken, by the least type.
 fn each_node_once(view: &mut GraphView<'_>, reached: &mut Vec<Reached>, options: &TraverseOptions) {
-    let mut is_reached = BitSet::with_room(view.node_end());
+    let mut is_reached = NodeSet::with_room(view.node_end());
     for start in reached.iter() {
         is_reached.insert(start.step.node);
     }

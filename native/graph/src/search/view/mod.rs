@@ -14,6 +14,7 @@ mod page;
 
 use self::local_nodes::LocalNodes;
 use super::bounds::{Bounds, Watch};
+use super::node_set::NodeSet;
 use super::request::{Direction, FoundEdge, GraphRequest, RemovedTargets};
 use crate::key_hash::{BuildKeyHasher, hash_key};
 use crate::segment::Columns;
@@ -73,7 +74,7 @@ pub struct GraphView<'a> {
     /// Keys of the other nodes.
     others: Vec<&'a str>,
     by_key: HashMap<&'a str, u32, BuildKeyHasher>,
-    met: BitSet,
+    met: NodeSet,
     hidden: BitSet,
     removed: HashMap<u32, &'a [u64]>,
     direction: Direction,
@@ -114,7 +115,7 @@ impl<'a> GraphView<'a> {
             primary_nodes,
             others: Vec::new(),
             by_key: HashMap::default(),
-            met: BitSet::with_room(primary_nodes as usize),
+            met: NodeSet::with_room(primary_nodes as usize),
             hidden: BitSet::default(),
             removed: HashMap::new(),
             direction: request.direction,
