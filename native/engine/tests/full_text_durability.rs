@@ -330,7 +330,8 @@ fn rows_that_come_during_a_merge_at_rest_are_taken() {
     }
     rest(&index);
     rest(&index);
-    assert!(index.stats().segment_count <= 2, "{} segments", index.stats().segment_count);
+    // Each that stays apart is eight times as large as all smaller ones: 1, 8, 72 and the others at most.
+    assert!(index.stats().segment_count <= 4, "{} segments", index.stats().segment_count);
     assert_eq!((count(&index, "alpha"), count(&index, "beta"), index.stats().doc_count), (780, 200, 980));
     index.verify().expect("all checksums match");
 }
