@@ -1,6 +1,6 @@
-import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
+import { openBehind } from '../support/behind-the-server.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 import { startTestServer } from '../support/test-server.ts';
@@ -13,7 +13,7 @@ test('a scrub finds a document that was damaged on disk, and leaves the others a
   // Nothing is written any more when the file is changed behind the server's back.
   await server.send('POST', '/db/v1/tables/t/batch', { inserts, sync_level: 'full_index' });
   const [file] = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: server.directory })];
-  using database = new Database(join(server.directory, file ?? ''));
+  using database = openBehind(join(server.directory, file ?? ''));
   const { changes } = database.run(
     `UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '"n":577', '"n":578') AS BLOB) WHERE key = CAST('k577' AS BLOB)`,
   );

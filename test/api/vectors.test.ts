@@ -1,6 +1,6 @@
-import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
+import { openBehind } from '../support/behind-the-server.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -188,7 +188,7 @@ test('a vector that was damaged on disk fails the read that shows it, and the sc
   const path = await newTable({}, own);
   await insert(path, { a: { n: 1, _embeddings: { taste: [1, 2, 3] } }, b: { _embeddings: { taste: [1, 2, 3] } } }, own);
   const [file] = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: own.directory })];
-  using database = new Database(join(own.directory, file ?? ''));
+  using database = openBehind(join(own.directory, file ?? ''));
   database.run('UPDATE parts SET body = zeroblob(20) WHERE id & 4294967295 = 1');
   expect(await read(path, 'a', undefined, own)).toMatchObject({ code: 'data_corrupted' });
   expect(await read(path, 'a', 'n', own)).toEqual({ n: 1 });

@@ -1,4 +1,3 @@
-import { Database } from 'bun:sqlite';
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, readFrame, rowIsAgain, rowKind } from '../../src/lib/document-frame.ts';
@@ -8,6 +7,7 @@ import type { Storage } from '../../src/storage/open-storage.ts';
 import type { FeedRows } from '../../src/storage/reader/change-feed.ts';
 import type { RangeReader } from '../../src/storage/reader/range-reader.ts';
 import type { AppliedWrite } from '../../src/storage/write-request.ts';
+import { openBehind } from '../support/behind-the-server.ts';
 import {
   createTable,
   failure,
@@ -278,7 +278,7 @@ test('reads of one instant see nothing that is committed between them', async ()
   await using place = await Place.make();
   await place.append((frame) => frame.append(rowKind.put, 'a', encoder.encode('{}')));
   const before = place.sequenceOf('a');
-  using other = new Database(place.range.path);
+  using other = openBehind(place.range.path);
   const seen = place.range.atOneInstant(() => {
     const first = place.sequenceOf('a');
     other.run('UPDATE documents SET sequence = sequence + 100');

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { checkRangeFile } from '../../src/storage/check/range-check.ts';
+import { openBehind } from '../support/behind-the-server.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory, write } from './storage-fixture.ts';
 
 setDefaultTimeout(60_000);
@@ -172,7 +173,7 @@ test('the text of a page is that of the stored bytes, and bytes that are no text
   const ordinals = texts.map((_, at) => must(range.documents.get(`k${at}`), 'a document').ordinal);
   const page = range.documents.byOrdinals(ordinals).documents.toSorted((a, b) => a.ordinal - b.ordinal);
   expect(page.map(({ text }) => (JSON.parse(text) as { text: string }).text)).toEqual(texts);
-  using database = new Database(storage.directory.documentsFile(id, 1));
+  using database = openBehind(storage.directory.documentsFile(id, 1));
   database.run(`UPDATE documents SET body = x'7b22ff223a317d' WHERE ordinal = ${ordinals[1]}`);
   expect([...range.documents.byOrdinals(ordinals).damaged]).toEqual([must(ordinals[1], 'an ordinal')]);
   await storage.close();

@@ -8,6 +8,7 @@ import { readFrame, rowKind } from '../../src/lib/document-frame.ts';
 import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import type { Storage } from '../../src/storage/open-storage.ts';
 import type { RangeReader } from '../../src/storage/reader/range-reader.ts';
+import { openBehind } from '../support/behind-the-server.ts';
 import { readVector } from '../support/vector-part.ts';
 import {
   createTable,
@@ -321,7 +322,7 @@ test('a damaged vector is named by every reader, and leaves its index', async ()
   const range = await storage.openRange(id);
   await write(storage, id, { puts: { a: {}, b: {} }, vectors: { a: { 1: [1, 2] }, b: { 1: [3, 4] } } });
   const file = storage.directory.documentsFile(id, 1);
-  using database = new Database(file);
+  using database = openBehind(file);
   database.run("UPDATE parts SET body = x'01000000010000000000803f00000040' WHERE id = 4294967298");
   expect([...range.parts.read([1, 2], [1]).damaged]).toEqual([2]);
   expect(range.parts.read([1], [1]).found.size).toBe(1);

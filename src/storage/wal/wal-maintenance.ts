@@ -197,13 +197,17 @@ export class WalMaintenance {
 
   #grow(): void {
     const target = Math.min(spaceBytesMax, Math.max(firstSpaceBytes, this.#spaceBytes * spaceGrowth));
-    const descriptor = openSync(`${this.#path}-wal`, 'r+');
-    try {
-      const { size } = fstatSync(descriptor);
-      if (size < target) extend(descriptor, size, target);
-    } finally {
-      closeSync(descriptor);
-    }
+    // In a transaction, so that no connection appends a frame where the zeros are about to go.
+    const underLock = this.#database.transaction(() => {
+      const descriptor = openSync(`${this.#path}-wal`, 'r+');
+      try {
+        const { size } = fstatSync(descriptor);
+        if (size < target) extend(descriptor, size, target);
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+    underLock.immediate();
     this.#spaceBytes = target;
   }
 }
