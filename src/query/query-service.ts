@@ -1,5 +1,6 @@
 import { type Caller, requireTable } from '../access/principal.ts';
 import { textLegName } from '../index-kinds/full-text.ts';
+import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
 import { forEachYielding } from '../lib/concurrency/yield-to-event-loop.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
@@ -7,6 +8,7 @@ import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import { type ProviderConfig, shownProviderConfig } from '../provider-config/provider-config.ts';
 import { type FindProvider, rerankHits } from './after/rerank.ts';
 import { explainChunks } from './execution/explain-chunks.ts';
+import { amongNodes, pageAlone, withNodes } from './execution/graph-expansion.ts';
 import { bringGraphLegs, type GraphFound } from './execution/graph-legs.ts';
 import type { Hit } from './execution/hydrate.ts';
 import { openTarget } from './execution/open-target.ts';
@@ -22,7 +24,12 @@ import { isObject } from './nodes/query-members.ts';
 import { planContextOf } from './plan/plan-context.ts';
 import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
 import { QueryDeadline } from './query-deadline.ts';
-import { type GraphSearch, type ResultReference, searchesOfLegs } from './request/graph/graph-searches.ts';
+import {
+  beginsAtHits,
+  type GraphSearch,
+  type ResultReference,
+  searchesOfLegs,
+} from './request/graph/graph-searches.ts';
 import { requireModelsOf } from './request/model-access.ts';
 import { PartProjection } from './request/projection/part-projection.ts';
 import { readQueryRequests } from './request/query-requests.ts';
@@ -145,7 +152,12 @@ export class QueryService {
     const { schema } = table.settings;
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
     let executed: ExecutedQuery;
+    let found = legs;
     try {
+      if (planned.expansion === 'intersection') {
+        found = await this.#searchAll(searched, planned, legs);
+        searched.search = amongNodes(search, found);
+      }
       executed = await this.#execute(searched, planned, nowMs);
     } catch (error) {
       // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
@@ -158,12 +170,15 @@ export class QueryService {
       executed = await this.#rerank(executed, planned.after, caller, deadline);
       times.end('rerank');
     }
+    const graphs = await this.#searchGraphs(planned, executed, caller, found);
+    if (planned.expansion === 'union' && graphs) {
+      executed = await withNodes(executed, graphs.shownKeys(), search, searched);
+    }
+    times.end('search');
     const stored = lease.ranges.map((range) => range.stored);
     const judged = planned.plan.row_filter === undefined ? undefined : target.bodies;
     const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, stored, judged);
     const page = await finishPage(executed, planned, target, parts);
-    const graphs = await this.#searchGraphs(planned, table.name, executed, caller, legs);
-    times.end('search');
     const { stages, tookMs } = times;
     this.#deps.onQuery({ table: table.name, stages, tookMs, request: withoutCredentials(request) });
     return renderQueryResult(page.executed, {
@@ -198,12 +213,19 @@ export class QueryService {
     return this.#deps.searchGraphs(table, searches, () => [], caller);
   }
 
+  /** All graph searches, before the hits that are to be among their nodes. */
+  async #searchAll(searched: Searched, planned: PlannedQuery, legs: GraphFound | undefined): Promise<GraphFound> {
+    const { search, target, caller } = searched;
+    const fromHits = planned.graphs?.some(beginsAtHits) === true;
+    const page = fromHits ? await executeQuery(pageAlone(search), target, this.#deps.run, caller) : noHits;
+    return must(await this.#searchGraphs(planned, page, caller, legs), 'an expansion without graph searches');
+  }
+
   async #searchGraphs(
-    { graphs }: PlannedQuery,
-    table: string,
+    { graphs, table }: PlannedQuery,
     { hits }: ExecutedQuery,
     caller: ServiceCaller,
-    legs: GraphFound | undefined,
+    earlier: GraphFound | undefined,
   ): Promise<GraphFound | undefined> {
     if (!graphs) return undefined;
     const foundBy = (leg: string) => hits.filter(({ legScores }) => legScores === undefined || leg in legScores);
@@ -212,7 +234,7 @@ export class QueryService {
         ref.kind === 'embeddings' ? foundBy(ref.index) : ref.kind === 'full_text' ? foundBy(textLegName) : hits;
       return found.map(({ document }) => document.key);
     };
-    return this.#deps.searchGraphs(table, graphs, keysOf, caller, legs);
+    return this.#deps.searchGraphs(table, graphs, keysOf, caller, earlier);
   }
 
   async #join(searched: Searched, join: JoinPlan, nowMs: number): Promise<ExecutedQuery> {

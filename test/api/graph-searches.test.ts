@@ -249,6 +249,55 @@ describe('graph searches of a query', () => {
     });
   });
 
+  test('for paths show their nodes, and how each end was come to', async () => {
+    const params = { weight_mode: 'min_weight' };
+    const target_nodes = { keys: ['duisburg', 'nowhere'] };
+    const way = {
+      type: 'shortest_path',
+      ...from('aachen'),
+      fields: ['letters'],
+      target_nodes,
+      params,
+      include_documents: true,
+    };
+    const { graph_results } = await query({ graph_searches: { way } });
+    const [toDuisburg, toNowhere] = [
+      ['aachen', 'cologne', 'duisburg'],
+      ['aachen', 'bonn', 'frankfurt', 'nowhere'],
+    ];
+    const nodes = graph_results.way?.nodes as { key: string; path_edges?: { source: string; target: string }[] }[];
+    expect(nodes).toMatchObject([
+      { key: 'aachen', depth: 0, distance: 0, document: { letters: 6 } },
+      { key: 'cologne', depth: 1, distance: 0.5, document: { letters: 7 } },
+      { key: 'duisburg', depth: 2, distance: 1, path: toDuisburg, document: { letters: 8 } },
+      { key: 'bonn', depth: 1, distance: 0.25, document: { letters: 4 } },
+      { key: 'frankfurt', depth: 2, distance: 1.25, document: { letters: 9 } },
+      { key: 'nowhere', depth: 3, distance: 1.5, path: toNowhere },
+    ]);
+    const edges = nodes.map(({ path_edges = [] }) => path_edges.map(({ source, target }) => `${source}>${target}`));
+    expect(edges[2]).toEqual(['aachen>cologne', 'cologne>duisburg']);
+    expect(edges.map((each) => each.length)).toEqual([0, 0, 2, 0, 0, 3]);
+    expect(nodes[5]).not.toHaveProperty('document');
+    expect(JSON.stringify(nodes)).not.toContain('evidence');
+  });
+
+  test('for paths name the edges that have metadata as evidence', async () => {
+    const documented = await GraphTable.create(server, 'documented');
+    const lead = (target: string, metadata?: object) => ({ _edges: { g: { to: [{ target, metadata }] } } });
+    const inserts = { a: lead('b'), b: lead('c', { page: 7 }), c: {} };
+    await documented.batch({ inserts, sync_level: 'full_index' });
+    const way = { type: 'shortest_path', ...from('a'), target_nodes: { keys: ['c'] } };
+    const { body } = await server.send<{ responses: Result[] }>('POST', `${documented.path}/query`, {
+      graph_searches: { way },
+    });
+    const nodes = body.responses[0]?.graph_results.way?.nodes as { evidence?: object }[];
+    expect(nodes.map(({ evidence }) => evidence)).toEqual([
+      undefined,
+      undefined,
+      { path_edges: [expect.objectContaining({ source: 'b', target: 'c', metadata: { page: 7 } })] },
+    ]);
+  });
+
   test('begin at nodes that a filter lets through', async () => {
     const start_nodes = { keys: ['aachen', 'munich'], node_filter: { filter_query: { term: { name: 'munich' } } } };
     const params = { direction: 'in' };

@@ -12,6 +12,7 @@ import { QueryEmbeddings } from '../../src/query/inputs/query-embeddings.ts';
 import { type QueryReport, QueryService } from '../../src/query/query-service.ts';
 import type { SearchableTable } from '../../src/query/searchable-table.ts';
 import type { Database } from '../../src/server/database/open-database.ts';
+import { GraphResults } from '../../src/tables/graph/graph-results.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -69,7 +70,7 @@ beforeAll(async () => {
   queries = new QueryService({
     tables: { get: (...named) => embedding(tables.get(...named)) },
     run: (of, plan, caller) => queryIndexes(of.handles, JSON.stringify(plan), caller, of),
-    searchGraphs: () => Promise.resolve({ shown: {}, reached: new Map() }),
+    searchGraphs: () => Promise.resolve(new GraphResults()),
     clock: systemClock,
     cursors: new CursorSeal(new Uint8Array(32)),
     templates: new Templates(systemClock, 1_000),

@@ -24,8 +24,8 @@ const random = new SeededRandom(seed);
 const owner = testCaller();
 /** Documents: target -> when its edge was created. */
 const model = new Map<string, Map<string, number>>();
-/** What the field of each document holds. */
-const fields = new Map<string, readonly string[]>();
+/** The documents. */
+const documents = new Map<string, { near: readonly string[]; n?: number }>();
 let database: Database;
 
 interface Variant {
@@ -77,7 +77,7 @@ function fieldOf(near: readonly string[]): unknown {
 const someKeys = () => keys.filter(() => random.chance(0.25));
 
 /** An edge that is given again keeps its creation, unless it has expired. */
-function put(key: string, near: readonly string[]): void {
+function put(key: string, near: readonly string[], n?: number): void {
   const held = model.get(key);
   const nowMs = clock.nowMs();
   const created = (target: string) => {
@@ -85,7 +85,7 @@ function put(key: string, near: readonly string[]): void {
     return before !== undefined && (!variant.expires || before > nowMs - ttlMs) ? before : nowMs;
   };
   model.set(key, new Map(near.map((target) => [target, created(target)])));
-  fields.set(key, near);
+  documents.set(key, { near, ...(n === undefined ? {} : { n }) });
 }
 
 function remove(key: string): void {
@@ -111,7 +111,8 @@ function randomChange(): Change {
       return batch({ deletes: [key] });
     case 1: {
       // A transform that leaves the field as it was leaves its edges as they are.
-      if (model.has(key) && `${fields.get(key)}` !== `${near}`) put(key, near);
+      const held = documents.get(key);
+      if (held && model.has(key) && `${held.near}` !== `${near}`) put(key, near, held.n);
       return batch({ transforms: [{ key, operations: [{ op: '$set', path: '$.near', value: fieldOf(near) }] }] });
     }
     case 2: {
@@ -121,15 +122,21 @@ function randomChange(): Change {
       const gone = keys.slice(0, last).filter((each) => !kept.includes(each) && model.has(each));
       const neighbours = Object.fromEntries(kept.map((each) => [each, someKeys()]));
       gone.forEach(remove);
-      for (const [each, near] of Object.entries(neighbours)) put(each, near);
+      // An equal record writes nothing: what its artifact is made of has not changed.
+      const isEqual = (key: string, near: readonly string[]) =>
+        model.has(key) && JSON.stringify(documents.get(key)) === JSON.stringify({ near });
+      for (const [each, near] of Object.entries(neighbours))
+        if (variant.source === 'field' || !isEqual(each, near)) put(each, near);
       // Also the edges that the merge itself gives to what it deletes.
       for (const edges of model.values()) for (const key of gone) edges.delete(key);
       const records = Object.fromEntries(kept.map((each) => [each, { near: fieldOf(neighbours[each] ?? []) }]));
       return (table) => writes.merge(table, bodyOf({ records, ...synced }), owner);
     }
-    default:
-      put(key, near);
-      return batch({ inserts: { [key]: { near: fieldOf(near), n: random.between(0, 9) } } });
+    default: {
+      const n = random.between(0, 9);
+      put(key, near, n);
+      return batch({ inserts: { [key]: { near: fieldOf(near), n } } });
+    }
   }
 }
 

@@ -152,6 +152,7 @@ function randomRequest(): object {
       return {
         ...more,
         graph_searches: { leg: { type: 'traverse', index_name: 'near', start_nodes, params, leg } },
+        ...random.pick([{}, { expand_strategy: 'union' }, { expand_strategy: 'intersection' }]),
         ...(random.chance(0.5) ? { embeddings: { dense: [1, 2, 3] } } : {}),
         ...(random.chance(0.5) ? { filter_query: randomNode() } : {}),
         limit: random.between(1, 20),

@@ -213,6 +213,13 @@ export const queryRequest = Type.Object(
     graph_queries: Type.Optional(
       Type.Record(Type.String(), jsonObject, { description: 'Another name of `graph_searches`.' }),
     ),
+    expand_strategy: Type.Optional(
+      Type.Union([Type.Literal('union'), Type.Literal('intersection')], {
+        description:
+          'How the nodes of `graph_searches` and the hits come together. `union`: nodes that are not on the page follow its ' +
+          'hits with the score 1. `intersection`: hits are nodes as well.',
+      }),
+    ),
     foreign_sources: Type.Optional(
       Type.Record(Type.String(), foreignSource, {
         description: 'Tables elsewhere, by the name that a join has for each.',

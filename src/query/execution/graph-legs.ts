@@ -10,8 +10,12 @@ import type { SearchableTable } from '../searchable-table.ts';
 export interface GraphFound {
   /** By the name of the search, as the answer shows it. */
   shown: object;
-  /** All nodes of the searches that are legs, and whether there are no more. */
+  /** All nodes of the traversals that take all, as legs do, and whether there are no more. */
   reached: ReadonlyMap<string, { nodes: { key: string; depth: number; distance: number }[]; isWhole: boolean }>;
+  /** The keys of the nodes that are shown, in the order of the searches. */
+  shownKeys(): string[];
+  /** The keys of all nodes, where the searches were to take all, and whether there are no more. */
+  allKeys(): { keys: string[]; isWhole: boolean };
 }
 
 /** Bytes of a document of a leg: range, ordinal, score. */

@@ -19,6 +19,7 @@ import {
   readString,
 } from '../nodes/query-members.ts';
 import { readQueryNode } from '../nodes/query-nodes.ts';
+import { type Expansion, readExpansion } from '../request/graph/expansion-request.ts';
 import { type GraphSearch, isLeg, readGraphSearches } from '../request/graph/graph-searches.ts';
 import { type HighlightPlan, readHighlight } from '../request/highlight-request.ts';
 import { compileProjection, type Projection } from '../request/projection/projection.ts';
@@ -80,6 +81,8 @@ export interface PlannedQuery {
   join: JoinPlan | undefined;
   /** Searches of graphs, in the order in which they need each other. */
   graphs: GraphSearch[] | undefined;
+  /** How their nodes and the hits come together; undefined where both are answered apart. */
+  expansion: Expansion | undefined;
   /** False where the request searches graphs alone: it has no hits. */
   hasHits: boolean;
   /** What is to be marked in the documents of the page. */
@@ -93,7 +96,6 @@ export interface PlannedQuery {
 /** Members of the interface whose part of the product does not exist yet, and what to call it. */
 const notBuiltMembers: ReadonlyMap<string, string> = new Map([
   ['analyses', 'Analysis of result vectors'],
-  ['expand_strategy', 'Graph search'],
   ['tree_search', 'Tree search'],
   ['document_renderer', 'Rendering documents'],
 ]);
@@ -185,6 +187,9 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   if (aggregations && context.countedPaths) plan.counted_paths = context.countedPaths;
   if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
   checkPlanNesting(plan);
+  const hasHits =
+    graphs === undefined || graphLegs.length > 0 || membersOfHits.some((name) => member(request, name) !== undefined);
+  const expansion = readExpansion(request, graphs, { page, countOnly, hasHits });
   const planned: PlannedQuery = {
     table,
     plan,
@@ -192,9 +197,10 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     inputs: { cursor: page.cursor, semantic: searched.semantic },
     after: rerank && { rerank, limit: page.limit, offset: page.offset },
     join,
-    graphs,
-    hasHits:
-      graphs === undefined || graphLegs.length > 0 || membersOfHits.some((name) => member(request, name) !== undefined),
+    // Hits are looked for among all nodes, shown or not.
+    graphs: expansion === 'intersection' ? graphs?.map((search) => ({ ...search, takesAll: true })) : graphs,
+    expansion,
+    hasHits,
     highlight: readHighlight(request, page.limit),
     projection: compileProjection(fields),
     profile,

@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import type { NativeEdge, NativeEdgePlace, NativeGraphNode } from '../../engine/native-graph.ts';
+import type { NativeEdgePlace } from '../../engine/native-graph.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -15,38 +15,11 @@ import {
 import type { GraphSearch, ResultReference } from '../../query/request/graph/graph-searches.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
-import { matchPattern, type ShownMatch } from './match-pattern.ts';
+import { GraphResults, type ShownPath } from './graph-results.ts';
+import { matchPattern } from './match-pattern.ts';
 import { type GraphSearchRequest, graphIndexOf, OpenGraph, type PartialReason } from './open-graph.ts';
+import { nodesOfPaths } from './path-nodes.ts';
 import { SearchedGraph, type ShownNode, shownNode } from './searched-graph.ts';
-
-/** A path of an answer. */
-interface ShownPath {
-  nodes: string[];
-  edges: NativeEdge[];
-  total_weight: number;
-  length: number;
-}
-
-/** What one search of a query has found. */
-interface GraphSearchResult {
-  type: GraphSearch['type'];
-  total: number;
-  took: number;
-  nodes?: ShownNode[];
-  paths?: ShownPath[];
-  matches?: ShownMatch[];
-  partial?: PartialReason;
-}
-
-/** A node that a leg of a query has found, from the nearest on. */
-type ReachedNode = Pick<NativeGraphNode, 'key' | 'depth' | 'distance'>;
-
-/** What the graph searches of a query have found. */
-interface GraphResults {
-  shown: Record<string, GraphSearchResult>;
-  /** All nodes of the searches that are legs, also those that are not shown, and whether there are more. */
-  reached: Map<string, { nodes: ReachedNode[]; isWhole: boolean }>;
-}
 
 /** Reads the graph indexes of tables. An answer shows every edge that was acknowledged before it was asked for. */
 export class GraphService {
@@ -139,9 +112,9 @@ export class GraphService {
     searches: readonly GraphSearch[],
     keysOf: (ref: ResultReference) => readonly string[],
     caller: Caller,
-    results: GraphResults = { shown: Object.create(null), reached: new Map() },
+    results = new GraphResults(),
   ): Promise<GraphResults> {
-    const found = (ref: ResultReference) => (ref.kind === 'graph' ? nodesOf(results.shown[ref.name]) : keysOf(ref));
+    const found = (ref: ResultReference) => (ref.kind === 'graph' ? results.keysOf(ref.name) : keysOf(ref));
     for (const search of searches) {
       if (search.name in results.shown) continue;
       const answer = await this.#searched(tableName, search.index, caller, async (searched) => {
@@ -149,11 +122,13 @@ export class GraphService {
         if (search.type === 'pattern') return matchPattern(searched, search.asked, starts);
         if (!('targets' in search)) {
           const asked = { ...search.asked, starts };
-          return search.leg ? this.#leg(searched, asked, search.name, results) : this.#traverse(searched, asked);
+          const takesAll = search.takesAll || search.leg !== undefined;
+          return takesAll ? this.#all(searched, asked, search.name, results) : this.#traverse(searched, asked);
         }
         const targets = await searched.selected(search.targets, found);
-        const paths = await this.#paths(searched, { ...search.asked, starts, targets });
-        return { ...paths, total: paths.paths.length };
+        const answer = await this.#paths(searched, { ...search.asked, starts, targets });
+        const nodes = await nodesOfPaths(searched, answer.paths, search.asked.documents);
+        return { nodes, ...answer, total: answer.paths.length };
       }).catch((error: unknown) => {
         // A query that names an index that is not there is a bad query.
         if (!(error instanceof ServiceError) || error.code !== 'index_not_found') throw error;
@@ -164,8 +139,8 @@ export class GraphService {
     return results;
   }
 
-  /** A traversal whose nodes take part in the hits, whether they are shown or not. */
-  async #leg(searched: SearchedGraph, asked: TraverseRequest, name: string, results: GraphResults) {
+  /** A traversal whose nodes are all wanted, whether they are shown or not. */
+  async #all(searched: SearchedGraph, asked: TraverseRequest, name: string, results: GraphResults) {
     const { answer, partial } = await searched.search(
       () => traversal({ ...asked, max_results: limits.graphResultsMax }),
       asked.nodeFilter,
@@ -227,14 +202,6 @@ function traversal(asked: TraverseRequest): GraphSearchRequest {
   const { max_depth, max_results, deduplicate_nodes, include_paths, include_edges, starts, edges } = asked;
   const traverse = { max_depth, max_results, deduplicate_nodes, include_paths, include_edges };
   return { search: { traverse }, starts, ...edges };
-}
-
-/** The keys of the nodes that a search has found. */
-function nodesOf(result: GraphSearchResult | undefined): string[] {
-  const { nodes = [], paths = [], matches = [] } = result ?? {};
-  const bound = matches.flatMap(({ bindings }) => Object.values(bindings));
-  const keys = [...nodes, ...bound].map(({ key }) => key);
-  return [...new Set([...keys, ...paths.flatMap((path) => path.nodes)])];
 }
 
 /** Where a page begins. `as_text` in `native/graph` writes it. */

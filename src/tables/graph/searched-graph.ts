@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import type { NativeEdge, NativeGraphAnswer, NativeGraphNode } from '../../engine/native-graph.ts';
+import type { NativeEdge, NativeGraphAnswer } from '../../engine/native-graph.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
@@ -19,6 +19,8 @@ export interface ShownNode {
   path?: string[];
   path_edges?: NativeEdge[];
   edges?: NativeEdge[];
+  /** The edges of the way that have metadata. */
+  evidence?: { path_edges: NativeEdge[] };
   document?: unknown;
 }
 
@@ -36,7 +38,7 @@ export interface Decider {
 
 type ShownDocuments = ReadonlyMap<string, unknown>;
 
-export function shownNode(node: NativeGraphNode, documents: ShownDocuments): ShownNode {
+export function shownNode(node: ShownNode, documents: ShownDocuments): ShownNode {
   return documents.has(node.key) ? { ...node, document: documents.get(node.key) } : node;
 }
 
@@ -132,7 +134,10 @@ export class SearchedGraph {
   }
 
   /** The documents of nodes, by their keys; none where none are asked for. A node may have none, or one that is hidden. */
-  async documentsOf(nodes: readonly NativeGraphNode[], projection: Projection | undefined): Promise<ShownDocuments> {
+  async documentsOf(
+    nodes: readonly Pick<ShownNode, 'key'>[],
+    projection: Projection | undefined,
+  ): Promise<ShownDocuments> {
     const shown = new Map<string, unknown>();
     if (!projection) return shown;
     const visibility = this.visibility();

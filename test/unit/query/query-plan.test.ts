@@ -169,7 +169,7 @@ describe('planning a query', () => {
     });
   }
 
-  for (const name of [...['analyses', 'expand_strategy', 'tree_search'], 'document_renderer']) {
+  for (const name of [...['analyses', 'tree_search'], 'document_renderer']) {
     test(`${name} is known and not built`, () => {
       const error = failure(() => planQuery({ [name]: {} }, context));
       expect(error.code).toBe('not_implemented');

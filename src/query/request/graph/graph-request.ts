@@ -53,6 +53,8 @@ export interface PathRequest {
   weight_mode: WeightMode;
   /** 0: the best path to each target; otherwise the number of paths to any of them. */
   k: number;
+  /** What is shown of the nodes of the paths; undefined where documents are not asked for. */
+  documents: Projection | undefined;
   nodeFilter: NodeFilter | undefined;
 }
 
@@ -85,10 +87,6 @@ export function readTraverse(body: Members): TraverseRequest {
 
 /** What a traversal has beside its starts. */
 export function readTraverseOptions(body: Members, where: string): Omit<TraverseRequest, 'starts'> {
-  const includesDocuments = readBoolean(body, 'include_documents', where) ?? false;
-  // The projection has a bound of its own.
-  const fields = readStrings(body, 'fields', Number.POSITIVE_INFINITY, where);
-  if (fields && !includesDocuments) throw invalidQuery(where, '"fields" needs "include_documents"');
   const results = readInteger(body, 'max_results', { min: 0, max: limits.graphResultsMax }, where);
   return {
     edges: readEdgeChoice(body, where),
@@ -97,9 +95,17 @@ export function readTraverseOptions(body: Members, where: string): Omit<Traverse
     deduplicate_nodes: readBoolean(body, 'deduplicate_nodes', where) ?? true,
     include_paths: readBoolean(body, 'include_paths', where) ?? false,
     include_edges: readBoolean(body, 'include_edges', where) ?? false,
-    documents: includesDocuments ? compileProjection(fields) : undefined,
+    documents: readDocuments(body, where),
     nodeFilter: readNodeFilter(body, where),
   };
+}
+
+function readDocuments(body: Members, where: string): Projection | undefined {
+  const includesDocuments = readBoolean(body, 'include_documents', where) ?? false;
+  // The projection has a bound of its own.
+  const fields = readStrings(body, 'fields', Number.POSITIVE_INFINITY, where);
+  if (fields && !includesDocuments) throw invalidQuery(where, '"fields" needs "include_documents"');
+  return includesDocuments ? compileProjection(fields) : undefined;
 }
 
 /** Fails with `invalid_query`, naming the member. */
@@ -120,6 +126,7 @@ export function readPathOptions(body: Members, where: string): Omit<PathRequest,
     edges: readEdgeChoice(body, where),
     max_depth: readInteger(body, 'max_depth', { min: 1, max: limits.graphDepthMax }, where) ?? pathDepthDefault,
     weight_mode: readOneOf(body, 'weight_mode', weightModes, where) ?? 'min_hops',
+    documents: readDocuments(body, where),
     nodeFilter: readNodeFilter(body, where),
   };
 }

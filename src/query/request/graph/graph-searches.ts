@@ -46,6 +46,8 @@ export type GraphSearch = {
   name: string;
   index: string;
   starts: NodeSelector;
+  /** The nodes that are not shown are wanted, too. */
+  takesAll?: boolean;
 } & (
   | { type: 'traverse' | 'neighbors'; asked: Omit<TraverseRequest, 'starts'>; leg?: GraphLeg | undefined }
   | {
@@ -158,11 +160,15 @@ export function isLeg(search: GraphSearch): search is GraphSearch & { leg: Graph
   return 'leg' in search && search.leg !== undefined;
 }
 
+/** The search begins or ends at hits of the request. */
+export function beginsAtHits(search: GraphSearch): boolean {
+  return selectorsOf(search).some(({ from }) => 'ref' in from && from.ref.kind !== 'graph');
+}
+
 /** What the hits are made of cannot begin at them. */
 function checkLegs(searches: readonly GraphSearch[]): void {
   for (const search of searchesOfLegs(searches)) {
-    const hits = selectorsOf(search).find(({ from }) => 'ref' in from && from.ref.kind !== 'graph');
-    if (!hits) continue;
+    if (!beginsAtHits(search)) continue;
     const message = 'is a leg of the query, or one begins at its nodes: it cannot begin at hits of the same query';
     throw invalidQuery(`graph_searches.${search.name}`, message);
   }
