@@ -110,9 +110,10 @@ function randomChange(): Change {
       remove(key);
       return batch({ deletes: [key] });
     case 1: {
-      // A transform that leaves the field as it was leaves its edges as they are.
+      // A transform that leaves the field as it was leaves its edges as they are; those of an artifact are made again.
       const held = documents.get(key);
-      if (held && model.has(key) && `${held.near}` !== `${near}`) put(key, near, held.n);
+      const makesEdges = variant.source === 'artifact' || `${held?.near}` !== `${near}`;
+      if (held && model.has(key) && makesEdges) put(key, near, held.n);
       return batch({ transforms: [{ key, operations: [{ op: '$set', path: '$.near', value: fieldOf(near) }] }] });
     }
     case 2: {
