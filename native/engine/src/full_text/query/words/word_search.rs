@@ -23,7 +23,7 @@ use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
 use crate::full_text::query::words::phrase_walk::{PhraseMember, find_phrases};
 use crate::full_text::query::words::position_lists::PositionLists;
 use crate::full_text::query::words::word_unions::unite;
-use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, seek_each};
+use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, seek_each, walk_one};
 use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
@@ -186,6 +186,29 @@ struct Word {
 }
 
 impl WordSearch {
+    /// How many documents of a segment match, deleted ones too, where that is known before a search.
+    pub fn matches_known(&self, segment: usize) -> Option<u64> {
+        match &self.words[..] {
+            [word] => Some(word.postings[segment].as_ref().map_or(0, |found| u64::from(found.info.doc_freq))),
+            _ => None,
+        }
+    }
+
+    /// As `for_each`, where `matches_known` and all of them are to be shown.
+    pub fn for_each_best(
+        &self,
+        (segment, reader, columns): (usize, &SegmentReader, &SegmentColumns),
+        threshold: Score,
+        deadline: &Deadline,
+        visit: Visit<'_>,
+    ) -> Result<(), EngineError> {
+        let mut cursors = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
+        match &mut cursors[..] {
+            [cursor] => walk_one(cursor, threshold, deadline, visit),
+            _ => Ok(()),
+        }
+    }
+
     /// Visits the documents that `bits` hold, where they are known, and whose score exceeds `threshold`, which every visit
     /// raises. Where all are known before the first visit, the `wanted` best come first.
     pub fn for_each(

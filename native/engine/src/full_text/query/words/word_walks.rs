@@ -102,6 +102,30 @@ pub fn seek_each(
     Ok(())
 }
 
+/// The documents of one word whose score exceeds `threshold`, which every visit raises.
+pub fn walk_one(
+    cursor: &mut WordCursor<'_>,
+    mut threshold: Score,
+    deadline: &Deadline,
+    visit: Visit<'_>,
+) -> Result<(), EngineError> {
+    let mut watch = Watch::new(deadline);
+    while !cursor.blocks.docs().is_empty() {
+        watch.block()?;
+        // The bound of a block that is not full is not stored, and costs as much as its scores.
+        if cursor.blocks.block_len() < BLOCK_DOCS || cursor.block_max_score() > threshold {
+            for (doc, frequency) in cursor.blocks.docs().iter().zip(cursor.blocks.freqs()) {
+                let score = cursor.weight.score(cursor.norms.fieldnorm_id(*doc), *frequency);
+                if score > threshold {
+                    threshold = visit(*doc, score);
+                }
+            }
+        }
+        cursor.blocks.advance();
+    }
+    Ok(())
+}
+
 /// All matches of a union, in order.
 pub fn gather(
     cursors: &mut [WordCursor<'_>],

@@ -14,6 +14,7 @@ use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible
 use crate::full_text::query::run::ranked::seek_scorer::SeekScorer;
 use crate::full_text::query::run::ranked::segment_top::SegmentTop;
 use crate::full_text::query::run::ranked::top_k::{Apart, Conditions, HitSource, TopKQuery};
+use crate::full_text::query::words::word_search::WordSearch;
 use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
@@ -28,6 +29,11 @@ fn below_rounded(rounded: Score) -> Score {
     } else {
         rounded
     }
+}
+
+/// Just below the floor: a match of the same score may have the lesser key.
+fn threshold_of(floor: Score) -> Score {
+    below_rounded(floor).next_down()
 }
 
 /// One segment of the search.
@@ -108,6 +114,13 @@ impl SegmentSearch<'_> {
     ) -> Result<(), EngineError> {
         let (weight, skips, apart) = match &self.query.search {
             HitSource::Words { words, bits } => {
+                if bits.is_none()
+                    && self.visible.shows_all()
+                    && let Some(matches) = words.matches_known(segment)
+                {
+                    collected.total += matches;
+                    return self.take_best(words, segment, top);
+                }
                 let bits = bits.as_ref().map(|bits| &*bits[segment]);
                 let wanted = top.wanted();
                 return self.skip(
@@ -168,6 +181,15 @@ impl SegmentSearch<'_> {
         };
         let both = intersect_scorers(vec![scored, conditions], self.reader.num_docs());
         visit_scorer(both, self.deadline, self.taking(top, collected))
+    }
+
+    /// Of a word whose matches are counted without a visit.
+    fn take_best(&self, words: &WordSearch, segment: usize, top: &mut SegmentTop<'_>) -> Result<(), EngineError> {
+        let first = threshold_of(top.floor);
+        words.for_each_best((segment, self.reader, self.columns), first, self.deadline, &mut |doc, score| {
+            top.take(doc, score);
+            threshold_of(top.floor)
+        })
     }
 
     /// Documents are scored one by one when that many cost less than a walk over the query's matches.
@@ -265,12 +287,7 @@ impl SegmentSearch<'_> {
         let mut visited = 0u64;
         let mut stopped = false;
         let threshold = |floor: Score, total: u64| {
-            // Just below the floor: a match of the same score may have the lesser key.
-            if total > self.count_up_to || self.count_up_to == 0 {
-                below_rounded(floor).next_down()
-            } else {
-                Score::MIN
-            }
+            if total > self.count_up_to || self.count_up_to == 0 { threshold_of(floor) } else { Score::MIN }
         };
         let first = threshold(top.floor, collected.total);
         walk(first, &mut |doc, score| {
