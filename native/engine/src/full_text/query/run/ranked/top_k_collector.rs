@@ -114,23 +114,8 @@ impl SegmentSearch<'_> {
     ) -> Result<(), EngineError> {
         let (weight, skips, apart) = match &self.query.search {
             HitSource::Words { words, bits } => {
-                if bits.is_none()
-                    && self.visible.shows_all()
-                    && let Some(matches) = words.matches_known(segment)
-                {
-                    collected.total += matches;
-                    return self.take_best(words, segment, top);
-                }
                 let bits = bits.as_ref().map(|bits| &*bits[segment]);
-                let wanted = top.wanted();
-                return self.skip(
-                    |_| true,
-                    top,
-                    collected,
-                    |first, visit| {
-                        words.for_each((segment, self.reader, self.columns), wanted, first, bits, self.deadline, visit)
-                    },
-                );
+                return self.words(words, bits, segment, top, collected);
             }
             HitSource::Weight { weight, skips, apart } => (&**weight, *skips && self.count_up_to < u64::MAX, apart),
         };
@@ -183,13 +168,33 @@ impl SegmentSearch<'_> {
         visit_scorer(both, self.deadline, self.taking(top, collected))
     }
 
-    /// Of a word whose matches are counted without a visit.
-    fn take_best(&self, words: &WordSearch, segment: usize, top: &mut SegmentTop<'_>) -> Result<(), EngineError> {
-        let first = threshold_of(top.floor);
-        words.for_each_best((segment, self.reader, self.columns), first, self.deadline, &mut |doc, score| {
-            top.take(doc, score);
-            threshold_of(top.floor)
-        })
+    fn words(
+        &self,
+        words: &WordSearch,
+        bits: Option<&BitSet>,
+        segment: usize,
+        top: &mut SegmentTop<'_>,
+        collected: &mut Collected<Scored>,
+    ) -> Result<(), EngineError> {
+        let place = (segment, self.reader, self.columns);
+        // Of a word alone, every posting is a match: they are counted without a visit.
+        if bits.is_none()
+            && self.visible.shows_all()
+            && let Some(matches) = words.matches_known(segment)
+        {
+            collected.total += matches;
+            return words.for_each_best(place, threshold_of(top.floor), self.deadline, &mut |doc, score| {
+                top.take(doc, score);
+                threshold_of(top.floor)
+            });
+        }
+        let wanted = top.wanted();
+        self.skip(
+            |_| true,
+            top,
+            collected,
+            |first, visit| words.for_each(place, wanted, first, bits, self.deadline, visit),
+        )
     }
 
     /// Documents are scored one by one when that many cost less than a walk over the query's matches.
