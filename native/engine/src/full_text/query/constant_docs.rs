@@ -6,6 +6,28 @@ use sundew_base::bit_set::BitSet;
 use tantivy::query::{EmptyScorer, Scorer};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 
+/// The documents of a segment that a condition holds for, deleted ones too.
+pub enum Matching {
+    Any(BitSet),
+    /// Ascending.
+    Few(Vec<DocId>),
+}
+
+impl Matching {
+    pub fn into_bits(self, max_doc: DocId) -> BitSet {
+        match self {
+            Self::Any(bits) => bits,
+            Self::Few(docs) => {
+                let mut bits = BitSet::with_room(max_doc as usize);
+                docs.into_iter().for_each(|doc| {
+                    bits.insert(doc);
+                });
+                bits
+            }
+        }
+    }
+}
+
 /// Documents whose score is as many times a constant as conditions hold for them.
 pub struct ConstantDocs {
     /// `levels[n]`: more than `n` conditions hold.
@@ -21,14 +43,27 @@ impl ConstantDocs {
     }
 
     /// For conditions of the same segment, of which each holds for its documents.
-    pub fn scorer_of_all(mut conditions: Vec<BitSet>, score: Score) -> Box<dyn Scorer> {
-        for last in 1..conditions.len() {
-            // The last condition's documents move up one level; those already on a level are carried to the next.
-            let (levels, rest) = conditions.split_at_mut(last);
-            levels.iter_mut().for_each(|level| level.carry(&mut rest[0]));
+    pub fn scorer_of_all(conditions: Vec<Matching>, max_doc: DocId, score: Score) -> Box<dyn Scorer> {
+        let (mut levels, mut few) = (Vec::with_capacity(conditions.len()), Vec::new());
+        for condition in conditions {
+            match condition {
+                // The condition's documents move up one level; those already on a level are carried to the next.
+                Matching::Any(mut bits) => {
+                    levels.iter_mut().for_each(|level: &mut BitSet| level.carry(&mut bits));
+                    levels.push(bits);
+                }
+                Matching::Few(docs) => few.extend(docs),
+            }
         }
-        conditions.retain(|level| !level.is_empty());
-        Self::with_levels(conditions.into_iter().map(Arc::new).collect(), score)
+        for doc in few {
+            if !levels.iter_mut().any(|level| level.insert(doc)) {
+                let mut next = BitSet::with_room(max_doc as usize);
+                next.insert(doc);
+                levels.push(next);
+            }
+        }
+        levels.retain(|level| !level.is_empty());
+        Self::with_levels(levels.into_iter().map(Arc::new).collect(), score)
     }
 
     fn with_levels(levels: Vec<Arc<BitSet>>, score: Score) -> Box<dyn Scorer> {
@@ -47,14 +82,11 @@ impl ConstantDocs {
         (level + 1) as Score * self.score
     }
 
-    /// The documents of each score, those for which most conditions hold first.
-    pub fn by_score(&self) -> impl Iterator<Item = (Score, Arc<BitSet>)> + '_ {
+    /// The documents of each score, those for which most conditions hold first: all of a set that are not in the other.
+    pub fn by_score(&self) -> impl Iterator<Item = (Score, &BitSet, Option<&BitSet>)> + '_ {
         self.levels.iter().enumerate().rev().map(|(level, docs)| {
-            let docs = match self.levels.get(level + 1) {
-                Some(above) => Arc::new(docs.difference(above)),
-                None => Arc::clone(docs),
-            };
-            (self.score_of(level), docs)
+            let above = self.levels.get(level + 1).map(|above| &**above);
+            (self.score_of(level), &**docs, above)
         })
     }
 }
@@ -157,19 +189,36 @@ mod tests {
 
     #[test]
     fn conditions_that_hold_add_up() {
-        let conditions = || vec![bits(130, &[1, 2, 129]), bits(130, &[2, 3]), bits(130, &[2, 129])];
-        let mut scorer = ConstantDocs::scorer_of_all(conditions(), 0.5);
+        let conditions = |few: [bool; 3]| {
+            let held: [&[DocId]; 3] = [&[1, 2, 129], &[2, 3], &[2, 129]];
+            let matching = |(docs, few): (&[DocId], bool)| match few {
+                true => Matching::Few(docs.to_vec()),
+                false => Matching::Any(bits(130, docs)),
+            };
+            held.into_iter().zip(few).map(matching).collect::<Vec<_>>()
+        };
+        for few in [[false; 3], [true; 3], [false, true, true], [true, false, true]] {
+            check(|| ConstantDocs::scorer_of_all(conditions(few), 130, 0.5));
+        }
+    }
+
+    fn check(scored: impl Fn() -> Box<dyn Scorer>) {
+        let mut scorer = scored();
         let mut scores = Vec::new();
         while scorer.doc() != TERMINATED {
             scores.push((scorer.doc(), scorer.score()));
             scorer.advance();
         }
         assert_eq!(scores, [(1, 0.5), (2, 1.5), (3, 0.5), (129, 1.0)]);
-        let Ok(docs) = ConstantDocs::scorer_of_all(conditions(), 0.5).downcast::<ConstantDocs>() else {
+        let Ok(docs) = scored().downcast::<ConstantDocs>() else {
             panic!("documents");
         };
-        let by_score: Vec<(Score, Vec<DocId>)> =
-            docs.by_score().map(|(score, docs)| (score, docs.iter().collect())).collect();
+        let by_score: Vec<(Score, Vec<DocId>)> = docs
+            .by_score()
+            .map(|(score, docs, above)| {
+                (score, docs.iter().filter(|doc| above.is_none_or(|above| !above.contains(*doc))).collect())
+            })
+            .collect();
         assert_eq!(by_score, [(1.5, vec![2]), (1.0, vec![129]), (0.5, vec![1, 3])]);
     }
 }

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, Score, SegmentReader, TantivyError};
 
-use crate::full_text::query::constant_docs::ConstantDocs;
-use sundew_base::bit_set::BitSet;
+use crate::full_text::query::constant_docs::{ConstantDocs, Matching};
 
 /// A condition whose documents are found all at once.
 pub trait BitsOfSegment: std::fmt::Debug + Send + Sync {
-    /// Deleted documents too.
-    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<BitSet>;
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<Matching>;
 }
 
 #[derive(Debug, Clone)]
@@ -27,7 +25,7 @@ impl Query for ConstantScoreUnion {
 impl Weight for ConstantScoreUnion {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let conditions: tantivy::Result<_> = self.0.iter().map(|condition| condition.docs(reader)).collect();
-        Ok(ConstantDocs::scorer_of_all(conditions?, boost))
+        Ok(ConstantDocs::scorer_of_all(conditions?, reader.max_doc(), boost))
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {

@@ -9,7 +9,7 @@ use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Wei
 use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError};
 
 use crate::full_text::errors::carried;
-use crate::full_text::query::constant_docs::ConstantDocs;
+use crate::full_text::query::constant_docs::{ConstantDocs, Matching};
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
 use crate::full_text::query::terms::term_expansion::{NearestScorer, Tokens};
@@ -18,6 +18,9 @@ use sundew_base::bit_set::BitSet;
 
 /// Documents between two looks at the clock: a power of two.
 const DOCUMENTS_BETWEEN_LOOKS: u32 = 1 << 16;
+
+/// Documents that are put into a set one by one.
+const FEW_MAX: usize = 256;
 
 /// Whole strings of one column between two bounds.
 #[derive(Debug, Clone)]
@@ -62,25 +65,30 @@ impl Query for StringRangeQuery {
 }
 
 impl BitsOfSegment for StringRangeQuery {
-    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<BitSet> {
-        let mut documents = BitSet::words_for(reader.max_doc());
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<Matching> {
+        let mut found = Vec::new();
         if let Some(strings) = reader.fast_fields().str(&self.column)? {
             let (first, end) = self.ordinals(strings.dictionary())?;
-            let mut found = Vec::new();
             if first < end {
                 strings.ords().get_docids_for_value_range(first..=end - 1, 0..reader.max_doc(), &mut found);
             }
-            for document in found {
-                documents[document as usize / 64] |= 1 << (document % 64);
-            }
         }
-        Ok(BitSet::from_words(documents))
+        if found.len() <= FEW_MAX {
+            // A document may have several of the strings.
+            found.dedup();
+            return Ok(Matching::Few(found));
+        }
+        let mut documents = BitSet::words_for(reader.max_doc());
+        for document in found {
+            documents[document as usize / 64] |= 1 << (document % 64);
+        }
+        Ok(Matching::Any(BitSet::from_words(documents)))
     }
 }
 
 impl Weight for StringRangeQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        Ok(ConstantDocs::scorer(Arc::new(self.docs(reader)?), boost))
+        Ok(ConstantDocs::scorer(Arc::new(self.docs(reader)?.into_bits(reader.max_doc())), boost))
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {

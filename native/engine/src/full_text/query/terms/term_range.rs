@@ -7,7 +7,7 @@ use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
 
-use crate::full_text::query::constant_docs::ConstantDocs;
+use crate::full_text::query::constant_docs::{ConstantDocs, Matching};
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
 use crate::full_text::query::words::word_bits::add_documents;
 use sundew_base::bit_set::BitSet;
@@ -51,7 +51,7 @@ impl Query for TermRangeQuery {
 }
 
 impl BitsOfSegment for TermRangeQuery {
-    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<BitSet> {
+    fn docs(&self, reader: &SegmentReader) -> tantivy::Result<Matching> {
         let inverted_index = reader.inverted_index(self.field)?;
         let mut range = inverted_index.terms().range();
         range = match &self.lower {
@@ -81,13 +81,13 @@ impl BitsOfSegment for TermRangeQuery {
             };
             add_documents(postings, &mut documents);
         }
-        Ok(BitSet::from_words(documents))
+        Ok(Matching::Any(BitSet::from_words(documents)))
     }
 }
 
 impl Weight for TermRangeQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        Ok(ConstantDocs::scorer(Arc::new(self.docs(reader)?), boost))
+        Ok(ConstantDocs::scorer(Arc::new(self.docs(reader)?.into_bits(reader.max_doc())), boost))
     }
 
     fn explain(&self, reader: &SegmentReader, document: DocId) -> tantivy::Result<Explanation> {

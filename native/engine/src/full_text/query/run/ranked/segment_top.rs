@@ -94,10 +94,11 @@ impl<'a> SegmentTop<'a> {
         }
     }
 
-    /// Takes visible matches of one score.
-    pub fn take_alike(&mut self, docs: &BitSet, score: Score) {
+    /// Takes visible matches of one score: all of `docs` that are not in `others`.
+    pub fn take_alike(&mut self, docs: &BitSet, others: Option<&BitSet>, score: Score) {
+        let is_taken = |doc: &DocId| others.is_none_or(|others| !others.contains(*doc));
         if docs.len() <= TIES_READ as usize {
-            docs.iter().for_each(|doc| self.take(doc, score));
+            docs.iter().filter(is_taken).for_each(|doc| self.take(doc, score));
             return;
         }
         let rounded = rounded(score);
@@ -108,7 +109,7 @@ impl<'a> SegmentTop<'a> {
             if is_full || rounded < self.floor || self.wanted == 0 {
                 break;
             }
-            docs.within(block).for_each(|doc| self.take(doc, score));
+            docs.within(block).filter(is_taken).for_each(|doc| self.take(doc, score));
         }
     }
 }

@@ -221,10 +221,10 @@ impl SegmentSearch<'_> {
     ) -> Result<(), EngineError> {
         let shown = if self.visible.shows_all() { None } else { Some(self.shown(docs.all())?) };
         collected.total += shown.as_ref().unwrap_or(docs.all()).len() as u64;
-        for (score, docs) in docs.by_score() {
+        for (score, docs, others) in docs.by_score() {
             match &shown {
-                Some(shown) => top.take_alike(&docs.intersection(shown), score),
-                None => top.take_alike(&docs, score),
+                Some(shown) => top.take_alike(&docs.intersection(shown), others, score),
+                None => top.take_alike(docs, others, score),
             }
         }
         Ok(())
