@@ -113,7 +113,7 @@ fn a_page_of_many_matches_is_that_of_a_plain_sort() {
     const DOCUMENTS: u32 = 6_000;
     let mut random = Random::new(SEED);
     // Runs of one value, few values with many ties, some missing, some with several values.
-    let documents: Vec<(Value, Option<[f64; 2]>)> = (0..DOCUMENTS)
+    let documents: Vec<Numbered> = (0..DOCUMENTS)
         .map(|at| {
             let text = ["leek soup", "soup", "leek", "oil"][random.below(4)];
             let number = if at / 500 % 2 == 0 { f64::from(at / 500) } else { random.below(30) as f64 - 9.5 };
@@ -130,7 +130,20 @@ fn a_page_of_many_matches_is_that_of_a_plain_sort() {
     index.commit(u64::from(DOCUMENTS)).expect("a commit");
     let matches: Vec<u32> = (0..DOCUMENTS).filter(|at| documents[*at as usize].0["text"] != "oil").collect();
     assert!(matches.len() > 4_000);
-    let indexes = [index];
+    check_pages(&index, &documents, &matches);
+    // The same where documents are hidden.
+    let (gone, left): (Vec<u32>, Vec<u32>) = matches.into_iter().partition(|at| at % 5 == 0);
+    let rows: Vec<_> = gone.iter().map(|at| delete(&key_of(*at), *at)).collect();
+    index.apply(&frame(&rows, u64::from(DOCUMENTS) + 1)).expect("applied");
+    index.commit(u64::from(2 * DOCUMENTS)).expect("a commit");
+    check_pages(&index, &documents, &left);
+}
+
+/// Documents with the least and the greatest of their numbers.
+type Numbered = (Value, Option<[f64; 2]>);
+
+fn check_pages(index: &Arc<TextIndex>, documents: &[Numbered], matches: &[u32]) {
+    let indexes = [Arc::clone(index)];
     for (desc, by_two) in [(false, false), (true, false), (false, true), (true, true)] {
         let order = |at: &u32| {
             let (body, values) = &documents[*at as usize];
@@ -138,7 +151,7 @@ fn a_page_of_many_matches_is_that_of_a_plain_sort() {
             let second = if by_two { body["m"].as_i64().unwrap_or(i64::MAX) } else { 0 };
             (value.is_none(), value.unwrap_or(0.0), second, key_of(*at))
         };
-        let mut whole = matches.clone();
+        let mut whole = matches.to_vec();
         whole.sort_by(|left, right| order(left).partial_cmp(&order(right)).expect("numbers"));
         let mut plan = plan(json!({"kind": "match", "field": "text", "text": "soup leek"}));
         let mut sort = vec![json!({"field": "n", "desc": desc})];
@@ -150,12 +163,32 @@ fn a_page_of_many_matches_is_that_of_a_plain_sort() {
             assert_eq!((found.total, found.total_is_exact), (matches.len() as u64, true));
             let found: Vec<u32> = found.hits.iter().map(|hit| hit.ordinal).collect();
             let end = (offset + limit).min(whole.len());
-            assert_eq!(found, whole[offset..end], "seed {SEED}, descending {desc}, two fields {by_two}, {limit}");
+            assert_eq!(found, whole[offset..end], "descending {desc}, two fields {by_two}, {limit}");
         }
         (plan.offset, plan.limit) = (0, 700);
         plan.cursor = beside(ask(&indexes, &plan).last().expect("a page"), false);
         let next: Vec<u32> = ask(&indexes, &plan).iter().map(|hit| hit.ordinal).collect();
-        assert_eq!(next, whole[700..1_400], "seed {SEED}, descending {desc}, two fields {by_two}");
+        assert_eq!(next, whole[700..1_400], "descending {desc}, two fields {by_two}");
+    }
+}
+
+#[test]
+fn a_page_whose_matches_come_last_in_a_large_segment_is_that_of_a_plain_sort() {
+    const DOCUMENTS: u32 = 70_000;
+    const LAST: u32 = 2_000;
+    let index = TextIndex::open(Path::new("unused"), memory_options(json!(null))).expect("opens");
+    let text = |at: u32| if at < DOCUMENTS - LAST { "oil" } else { "soup" };
+    let rows: Vec<_> = (0..DOCUMENTS).map(|at| put(&key_of(at), at, json!({"text": text(at), "n": at / 3}))).collect();
+    index.apply(&frame(&rows, 1)).expect("applied");
+    index.rest().expect("one segment");
+    index.commit(u64::from(DOCUMENTS)).expect("a commit");
+    let mut plan = plan(json!({"kind": "match", "field": "text", "text": "soup leek"}));
+    for (desc, first) in [(false, DOCUMENTS - LAST), (true, DOCUMENTS - 1)] {
+        plan.sort = serde_json::from_value(json!([{"field": "n", "desc": desc}])).expect("sort fields");
+        plan.limit = 1;
+        let found = query(std::slice::from_ref(&index), &plan, &CancelFlag::default()).expect("the query runs");
+        assert_eq!(found.total, u64::from(LAST));
+        assert_eq!(found.hits[0].ordinal, first - if desc { (DOCUMENTS - 1) % 3 } else { 0 });
     }
 }
 

@@ -5,12 +5,12 @@
 
 mod aggregate;
 mod analysis;
-mod block_order;
 mod dates;
 mod documents;
 mod errors;
 mod field_files;
 mod fields;
+mod first_docs;
 mod highlight;
 mod key_fences;
 mod mapping;

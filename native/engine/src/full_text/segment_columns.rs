@@ -10,10 +10,10 @@ use tantivy::index::SegmentId;
 use tantivy::schema::Field;
 use tantivy::{DocId, Searcher, SegmentReader};
 
-use super::block_order::BlockOrder;
 use super::errors::{damaged, io_failed, tantivy_failed};
 use super::field_files::FieldFiles;
 use super::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE};
+use super::first_docs::FirstDocs;
 use super::key_fences::KeyFences;
 use super::plan::SortField;
 use crate::error::EngineError;
@@ -39,7 +39,7 @@ pub struct SegmentColumns {
     /// By the name of the column: those of the paths that orders have named.
     named: Mutex<Vec<(String, Vec<DynamicColumn>)>>,
     /// By the order's field and whether it descends.
-    block_orders: Mutex<Vec<(SortField, Arc<BlockOrder>)>>,
+    first_docs: Mutex<Vec<(SortField, Arc<FirstDocs>)>>,
 }
 
 impl SegmentColumns {
@@ -59,7 +59,7 @@ impl SegmentColumns {
             least_norms: Mutex::default(),
             field_files: Mutex::default(),
             named: Mutex::default(),
-            block_orders: Mutex::default(),
+            first_docs: Mutex::default(),
         })
     }
 
@@ -132,22 +132,22 @@ impl SegmentColumns {
         Ok(columns)
     }
 
-    /// The order of the segment's blocks by a field, which `make` makes where it is not known.
-    pub fn block_order(
+    /// The segment's first documents by a field, which `make` finds where they are not known.
+    pub fn first_docs(
         &self,
         field: &SortField,
-        make: impl FnOnce() -> Result<BlockOrder, EngineError>,
-    ) -> Result<Arc<BlockOrder>, EngineError> {
-        let mut known = self.block_orders.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((_, order)) = known.iter().find(|(of, _)| of == field) {
-            return Ok(Arc::clone(order));
+        make: impl FnOnce() -> Result<FirstDocs, EngineError>,
+    ) -> Result<Arc<FirstDocs>, EngineError> {
+        let mut known = self.first_docs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, docs)) = known.iter().find(|(of, _)| of == field) {
+            return Ok(Arc::clone(docs));
         }
-        let order = Arc::new(make()?);
+        let docs = Arc::new(make()?);
         if known.len() == NAMED_MAX {
             known.remove(0);
         }
-        known.push((field.clone(), Arc::clone(&order)));
-        Ok(order)
+        known.push((field.clone(), Arc::clone(&docs)));
+        Ok(docs)
     }
 
     pub fn fences(&self) -> &KeyFences {

@@ -9,9 +9,9 @@ use tantivy::{
 
 use super::sort_values::SortValue;
 use crate::error::EngineError;
-use crate::full_text::block_order::SegmentValue;
 use crate::full_text::errors::io_failed;
 use crate::full_text::fields::KEY;
+use crate::full_text::first_docs::SegmentValue;
 use crate::full_text::query::compile::index_fields::{IndexFields, column_name};
 use crate::full_text::segment_columns::SegmentColumns;
 

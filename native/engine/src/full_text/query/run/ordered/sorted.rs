@@ -2,15 +2,14 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::ops::Range;
 
 use tantivy::columnar::StrColumn;
 use tantivy::query::Weight;
 use tantivy::{DocId, Score, SegmentReader};
 
 use crate::error::EngineError;
-use crate::full_text::block_order::{BlockOrder, OrderedBlock, SegmentValue};
 use crate::full_text::errors::tantivy_failed;
+use crate::full_text::first_docs::{FirstDocs, SegmentValue};
 use crate::full_text::plan::{QueryPlan, SortField};
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::constant_docs::ConstantDocs;
@@ -19,14 +18,14 @@ use crate::full_text::query::run::collect::{Collected, Segments, Visible, rounde
 use crate::full_text::query::run::ordered::sort_column::{BOOLEAN, MISSING, SortColumn, code_of, code_of_text};
 use crate::full_text::query::run::ordered::sort_position::Position;
 use crate::full_text::query::run::ordered::sort_values::SortValue;
-use crate::full_text::segment_columns::{BLOCK_DOCS, SegmentColumns};
+use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
-/// Where fewer match of each block, all matches are visited: to go through the blocks takes longer.
-const MATCHES_OF_BLOCK_MIN: usize = 2;
+/// For each document of a segment, to find those that come first.
+const ORDER_NANOS: u64 = 20;
 
-/// For each document of a segment, to bring its blocks into an order.
-const ORDER_NANOS: u64 = 10;
+/// Documents of an order between two looks at the clock: a power of two.
+const STEPS_BETWEEN_LOOKS: usize = 1 << 12;
 
 #[derive(Debug, Clone)]
 pub struct Sorted {
@@ -106,6 +105,16 @@ impl Sorting {
             }
             _ => to.extend(docs.iter().map(|doc| self.value(*doc, 0.0))),
         }
+    }
+
+    /// The values of documents, with the ranks of their keys.
+    fn places(&self, docs: &[DocId], keys: &StrColumn, to: &mut Vec<(SegmentValue, u64)>) {
+        let mut values = Vec::with_capacity(docs.len());
+        self.values(docs, &mut values);
+        let mut ranks = vec![None; docs.len()];
+        keys.ords().first_vals(docs, &mut ranks);
+        to.clear();
+        to.extend(values.into_iter().zip(ranks).map(|(value, rank)| (value, rank.unwrap_or(u64::MAX))));
     }
 }
 
@@ -192,16 +201,27 @@ impl FirstMatches<'_> {
         self.place(doc, leading, score);
     }
 
-    /// Whether no document of this block can enter, nor of those behind it in their order.
-    fn ends_before(&self, block: &OrderedBlock) -> bool {
+    /// Whether no document can enter whose value in the first field is this one, nor any that comes after it in the order by
+    /// that field and key.
+    fn ends_before(&self, leading: SegmentValue) -> bool {
         if self.heap.len() < self.wanted {
             return false;
         }
         let Some(last) = self.heap.peek() else { return true };
-        match block.first.cmp(&last.values[0]) {
-            // Where more fields follow, the keys decide nothing yet.
-            Ordering::Equal => self.page.columns.len() == 1 && block.least_key_rank > last.key_rank,
-            order => order == Ordering::Greater,
+        self.page.columns.len() == 1 || leading > last.values[0]
+    }
+
+    /// Whether a document lies before the page, as far as the first field tells, and the key where there is no other.
+    fn is_before_page(&self, doc: DocId, leading: &Sorting) -> bool {
+        let SegmentPage { columns, bound, .. } = self.page;
+        let Some(bound) = bound else { return false };
+        let value = leading.value(doc, 0.0);
+        match value.cmp(&bound.values[0]) {
+            Ordering::Equal => {
+                let rank = || self.keys.ords().first(doc).unwrap_or(u64::MAX);
+                columns.len() == 1 && code_of(rank()) <= bound.key_code
+            }
+            order => order == Ordering::Less,
         }
     }
 
@@ -280,18 +300,23 @@ fn collect_unscored(
         return Err(deadline.error());
     }
     let mut scorer = weight.scorer(reader, 1.0).map_err(tantivy_failed)?;
-    let matches_min = MATCHES_OF_BLOCK_MIN * (reader.max_doc() as usize).div_ceil(BLOCK_DOCS);
-    if leading.column.is_plain() && !backwards && visible.shows_all() {
+    if leading.column.is_plain() && !backwards {
         match scorer.downcast::<ConstantDocs>() {
-            Ok(docs) if docs.all().len() >= matches_min => {
-                *total += docs.all().len() as u64;
-                let order = fixed.block_order(&plan.sort[0], || {
-                    deadline.expect(u64::from(reader.max_doc()) * ORDER_NANOS)?;
-                    Ok(BlockOrder::of(fixed.blocks_by_key(), |docs, to| leading.values(docs, to)))
-                })?;
-                return collect_blocks(docs.all(), &order, leading, deadline, first);
+            Ok(docs) => {
+                if FirstDocs::is_worth_it(first.wanted, docs.all().len(), reader.max_doc()) {
+                    let order = fixed.first_docs(&plan.sort[0], || {
+                        deadline.expect(u64::from(reader.max_doc()) * ORDER_NANOS)?;
+                        Ok(FirstDocs::of(reader.max_doc(), |docs, to| leading.places(docs, &fixed.keys, to)))
+                    })?;
+                    if walk_order(docs.all(), &order, leading, visible, deadline, first)? {
+                        *total += shown_of(docs.all(), visible, deadline)?;
+                        return Ok(());
+                    }
+                    // What was found is found again among all matches.
+                    first.heap.clear();
+                }
+                scorer = docs;
             }
-            Ok(docs) => scorer = docs,
             Err(other) => scorer = other,
         }
     }
@@ -310,41 +335,42 @@ fn collect_unscored(
     })
 }
 
-/// Looks at the blocks in their order, until no match of the next can enter.
-fn collect_blocks(
+/// Goes through the order until no other match can enter; false where that may be behind its end.
+fn walk_order(
     matches: &BitSet,
-    order: &BlockOrder,
+    order: &FirstDocs,
     leading: &Sorting,
+    visible: &Visible<'_>,
     deadline: &Deadline,
     first: &mut FirstMatches<'_>,
-) -> Result<(), EngineError> {
-    let (mut docs, mut values) = (Vec::new(), Vec::new());
-    for (at, block) in order.blocks().iter().enumerate() {
-        if first.ends_before(block) {
-            break;
-        }
-        docs.clear();
-        push_matches(matches, block.docs(), &mut docs);
-        if docs.is_empty() {
-            continue;
-        }
-        leading.values(&docs, &mut values);
-        docs.iter().zip(&values).for_each(|(doc, value)| first.offer(*doc, *value, 0.0));
-        if deadline.is_due_at((at as u64 + 1) * BLOCK_DOCS as u64) {
+) -> Result<bool, EngineError> {
+    let start = order.docs().partition_point(|doc| first.is_before_page(*doc, leading));
+    for (at, doc) in order.docs().iter().skip(start).enumerate() {
+        if at & (STEPS_BETWEEN_LOOKS - 1) == STEPS_BETWEEN_LOOKS - 1 && deadline.is_due() {
             return Err(deadline.error());
         }
-    }
-    Ok(())
-}
-
-/// The range begins at a multiple of 64.
-fn push_matches(matches: &BitSet, range: Range<DocId>, docs: &mut Vec<DocId>) {
-    let first = range.start as usize / 64;
-    for (at, word) in matches.words().iter().enumerate().take(range.end.div_ceil(64) as usize).skip(first) {
-        let mut word = *word;
-        while word != 0 {
-            docs.push(at as DocId * 64 + word.trailing_zeros());
-            word &= word - 1;
+        if matches.contains(*doc) && visible.shows(*doc) {
+            let value = leading.value(*doc, 0.0);
+            if first.ends_before(value) {
+                return Ok(true);
+            }
+            first.place(*doc, value, 0.0);
         }
     }
+    Ok(order.is_whole())
+}
+
+/// How many matches are shown.
+fn shown_of(matches: &BitSet, visible: &Visible<'_>, deadline: &Deadline) -> Result<u64, EngineError> {
+    if visible.shows_all() {
+        return Ok(matches.len() as u64);
+    }
+    let mut shown = 0;
+    for (at, doc) in matches.iter().enumerate() {
+        if deadline.is_due_at(at as u64 + 1) {
+            return Err(deadline.error());
+        }
+        shown += u64::from(visible.shows(doc));
+    }
+    Ok(shown)
 }
