@@ -28,6 +28,7 @@ import { initialIntervals } from './initial-ranges.ts';
 import { checkColumnChange } from './relational/column-change.ts';
 import { tablesNaming } from './relational/constrained-tables.ts';
 import { checkRelationalIndex, isRelational, relationalColumns } from './relational/relational-schema.ts';
+import { checkRestoredRows } from './relational/restored-rows.ts';
 import { nextSchema, openSchema } from './schema/document-schema.ts';
 import { SchemaChange, type SchemaCondition } from './schema/schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
@@ -44,6 +45,14 @@ interface TableServiceDeps {
   readonly clock: Clock;
   readonly enrichment: Enrichment;
   readonly defaultShards: number;
+}
+
+/** How a staged table is published. */
+interface Publication {
+  readonly replaces: boolean;
+  isRestored(name: string): boolean;
+  readonly job: JobChange;
+  readonly signal: AbortSignal;
 }
 
 /** Creates, finds, changes and drops tables. What it knows is the catalog; changes of one table run one at a time. */
@@ -194,6 +203,7 @@ export class TableService implements TableLookup {
   /** Removes the table for new requests, lets those under way finish, then drops its data. */
   async drop(name: string, caller: Caller): Promise<void> {
     this.get(name, caller, 'admin');
+    using _columns = await this.columns.share();
     await this.#changes.run(name, async () => {
       const table = this.#require(name);
       const [naming] = tablesNaming(name, this.all());
@@ -284,12 +294,16 @@ export class TableService implements TableLookup {
   /**
    * Gives a staged table its name, in one transaction that also notes `job`. With `replaces` it takes the place of the table
    * that has the name: that one gives out no more leases, those under way end, and then both change at once. False, with
-   * nothing done, where the name is taken and may not be.
+   * nothing done, where the name is taken and may not be. Fails as `checkRestoredRows`, for which `isRestored` tells the tables
+   * of the same backup.
    */
-  publish(staged: Table, name: string, replaces: boolean, job: JobChange): Promise<boolean> {
-    return this.#changes.run(name, async () => {
+  async publish(staged: Table, name: string, { replaces, isRestored, job, signal }: Publication): Promise<boolean> {
+    const isChecked = [staged, this.#tables.get(name)].some((table) => table && isRelational(table.settings.schema));
+    using _columns = isChecked ? await this.columns.exclude() : undefined;
+    return await this.#changes.run(name, async () => {
       const old = this.#tables.get(name);
       if (old && !replaces) return false;
+      await checkRestoredRows({ staged, name, staying: this.all(), isRestored }, signal);
       if (!old && this.#tables.size >= limits.tablesMax) {
         throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
       }

@@ -4,6 +4,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { type BackupChain, openChain } from '../backup-chain.ts';
 import type { Locations } from '../location.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
+import { restoreOrder } from './restore-order.ts';
 import { type RestoredTable, type RestoreState, restoreKind, restoreSteps, stagedName } from './restore-state.ts';
 import { buildStaged, publishStaged, type RestoreDeps } from './restore-table.ts';
 
@@ -75,7 +76,7 @@ export class RestoreJob implements JobHandler {
       const { store } = this.#deps.locations.open(state, 'restore.read');
       const chain = await openChain(store, state.backupId);
       if (!state.tables) {
-        state.tables = this.#plan(state, chain);
+        state.tables = await this.#plan(state, chain);
         await job.save(state);
       }
       for (const table of state.tables) {
@@ -101,10 +102,12 @@ export class RestoreJob implements JobHandler {
   }
 
   /** What happens to each table. Throws where the restore may not begin. */
-  #plan({ mode, tableNames }: RestoreState, { cluster }: BackupChain): RestoredTable[] {
+  async #plan({ mode, tableNames }: RestoreState, chain: BackupChain): Promise<RestoredTable[]> {
+    const { cluster } = chain;
     const available = cluster.tables.map(({ name }) => name);
+    const ordered = await restoreOrder(tableNames ?? available, chain);
     const existing = new Set(this.#deps.tables.all().map(({ name }) => name));
-    const tables = (tableNames ?? available).map((name): RestoredTable => {
+    const tables = ordered.map((name): RestoredTable => {
       if (!available.includes(name)) {
         const error = `the backup "${cluster.backup_id}" has no table "${name}"`;
         return { name, status: 'failed', code: 'table_not_found', error };
@@ -136,7 +139,8 @@ export class RestoreJob implements JobHandler {
       const tables = state.tables?.map((each) => (each === table ? done : each));
       const updatedMs = this.#deps.clock.nowMs();
       const change = { jobId: job.record.jobId, state: JSON.stringify({ ...state, tables }), updatedMs };
-      if (!(await publishStaged(this.#deps, built, table.name, state.mode === 'overwrite', change))) {
+      const publication = { replaces: state.mode === 'overwrite', isRestored: restoredBy(state), job: change, signal };
+      if (!(await publishStaged(this.#deps, built, table.name, publication))) {
         if (state.mode !== 'skip_if_exists') throw exists(table.name);
         table.status = 'skipped';
       } else table.status = 'published';
@@ -167,6 +171,13 @@ export class RestoreJob implements JobHandler {
 function outcome(event: 'boundary' | 'all published' | 'fatal'): JobOutcome {
   const step = restoreSteps.running[event];
   return step === 'succeeded' || step === 'cancelled' ? step : 'failed';
+}
+
+/** Whether a table is one that the restore has brought or will bring. */
+function restoredBy({ tables = [] }: RestoreState): (name: string) => boolean {
+  const restored = tables.filter(({ status }) => status === 'waiting' || status === 'published');
+  const names = new Set(restored.map(({ name }) => name));
+  return (name) => names.has(name);
 }
 
 /** Whether a later attempt may be better off. */

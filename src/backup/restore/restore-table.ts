@@ -3,7 +3,6 @@ import type { Clock } from '../../lib/clock.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
-import type { JobChange } from '../../storage/catalog/catalog-records.ts';
 import type { DataDirectory } from '../../storage/directory/data-directory.ts';
 import type { NewTable } from '../../storage/storage-calls.ts';
 import { readArtifactRecords } from '../../tables/artifacts/artifact-record.ts';
@@ -67,13 +66,12 @@ async function load(
   }
 }
 
-/** Publishes a table that was built. False where the name is taken and may not be replaced. */
+/** Publishes a table that was built, as `TableService.publish` says. */
 export async function publishStaged(
   { tables, log, clock }: RestoreDeps,
   table: Table,
   name: string,
-  replaces: boolean,
-  job: JobChange,
+  publication: Parameters<TableService['publish']>[2],
 ): Promise<boolean> {
   for (const { rangeId } of table.ranges) {
     const timeMs = clock.nowMs();
@@ -82,7 +80,7 @@ export async function publishStaged(
     await log.append({ writes: [write], requestId: 'restore', timeMs, timestamp });
   }
   failpoint('restore.before-publish');
-  const isPublished = await tables.publish(table, name, replaces, job);
+  const isPublished = await tables.publish(table, name, publication);
   failpoint('restore.after-publish');
   return isPublished;
 }

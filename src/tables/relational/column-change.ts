@@ -6,6 +6,7 @@ import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import type { Table, TableLease } from '../table.ts';
 import { intervalOf } from '../writes/frame-split.ts';
 import { type RelationalColumn, relationalColumns } from './relational-schema.ts';
+import { rowPages } from './row-pages.ts';
 import { checkRows } from './row-rules.ts';
 
 type Row = Record<string, unknown>;
@@ -40,25 +41,13 @@ export async function checkColumnChange(
   const rules = new NewRules(table.name, fresh, targets);
   const { ranges } = leases.use(await table.lease());
   for (const { stored } of ranges) {
-    for (const rows of pagesOf(stored.documents)) {
+    for (const rows of rowPages(stored.documents)) {
       signal.throwIfAborted();
       await checkRows(compiled, rows).catch((error: unknown) => {
         throw refused(table.name, error);
       });
       for (const row of rows) rules.check(row);
     }
-  }
-}
-
-function* pagesOf(documents: TableLease['ranges'][number]['stored']['documents']): Generator<StoredDocument[]> {
-  for (let from = { fromKey: '', fromInclusive: true }; ; ) {
-    const page = documents.page({ ...from, toKey: null, toInclusive: false });
-    const [damaged] = page.damaged;
-    if (damaged)
-      throw new ServiceError('data_corrupted', `the row ${JSON.stringify(damaged.key.slice(0, 64))} is damaged`);
-    if (page.documents.length > 0) yield page.documents;
-    if (!page.more || page.lastKey === undefined) return;
-    from = { fromKey: page.lastKey, fromInclusive: false };
   }
 }
 

@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'bun:test';
+import { BackupPlace } from '../../support/backup-place.ts';
+import { restore } from '../../support/restore-jobs.ts';
+import type { TestServer } from '../../support/test-server.ts';
+
+const text = { type: 'string' };
+const naming = (table: string) => ({ ...text, references: { table } });
+const schemaOf = (properties: object) => ({
+  storage_mode: 'relational',
+  document_schemas: { row: { schema: { type: 'object', properties } } },
+});
+
+async function create(server: TestServer, name: string, properties: object): Promise<void> {
+  const body = { num_shards: 2, schema: schemaOf(properties) };
+  expect((await server.send('POST', `/db/v1/tables/${name}`, body)).status).toBe(200);
+}
+
+async function write(server: TestServer, table: string, body: object): Promise<void> {
+  const { status } = await server.send('POST', `/db/v1/tables/${table}/batch`, body);
+  expect([table, status]).toEqual([table, 201]);
+}
+
+const statusOf = async (server: TestServer, path: string) => (await server.send('GET', `/db/v1/tables/${path}`)).status;
+
+/** Chapters name books, books name writers: by their names each comes before what it names. */
+async function library(server: TestServer, place: BackupPlace): Promise<void> {
+  await create(server, 'writers', { name: text });
+  await create(server, 'books', { writer: naming('writers'), sequel: naming('books') });
+  await create(server, 'a_chapters', { book: naming('books') });
+  await write(server, 'writers', { inserts: { ada: { name: 'Ada' }, zoe: { name: 'Zoe' } } });
+  await write(server, 'books', { inserts: { b: { writer: 'ada' }, z: { writer: 'zoe', sequel: 'b' } } });
+  await write(server, 'a_chapters', { inserts: { one: { book: 'z' } } });
+  const request = { backup_id: 'b', location: place.location };
+  expect((await server.send('POST', '/db/v1/backup', request)).body).toMatchObject({ status: 'completed' });
+}
+
+describe('references of relational tables', () => {
+  test('hold in tables that are restored together, in any sequence of their names', async () => {
+    using place = new BackupPlace();
+    {
+      await using server = await place.server();
+      await library(server, place);
+    }
+    await using server = await place.server();
+    const request = { backup_id: 'b', location: place.location };
+    const both = { ...request, table_names: ['a_chapters', 'books', 'writers'] };
+    expect(await restore(server, both)).toMatchObject({ phase: 'succeeded', published_table_count: 3 });
+    expect(await statusOf(server, 'a_chapters/documents/one')).toBe(200);
+    expect(await restore(server, { ...request, restore_mode: 'overwrite' })).toMatchObject({ phase: 'succeeded' });
+  });
+
+  test('keep a table from being restored without the one that it names', async () => {
+    using place = new BackupPlace();
+    {
+      await using server = await place.server();
+      await library(server, place);
+    }
+    await using server = await place.server();
+    const request = { backup_id: 'b', location: place.location };
+    const alone = await restore(server, { ...request, table_names: ['a_chapters', 'books'] });
+    expect(alone).toMatchObject({ phase: 'failed', result: { failed_table_count: 2, committed_table_count: 0 } });
+    expect(alone.error).toContain('constraint_violation');
+    expect(alone.error).toContain('"writer" of "books" names rows of "writers", which is no relational table here');
+    expect([await statusOf(server, 'books'), await statusOf(server, 'a_chapters')]).toEqual([404, 404]);
+    await create(server, 'writers', { name: text });
+    await write(server, 'writers', { inserts: { ada: { name: 'Ada' } } });
+    const lacking = await restore(server, { ...request, table_names: ['books'] });
+    expect(lacking.error).toContain('"writer" of the row "z" of "books" names a row that "writers" does not have');
+    expect(await statusOf(server, 'books')).toBe(404);
+    await write(server, 'writers', { inserts: { zoe: { name: 'Zoe' } } });
+    expect(await restore(server, { ...request, table_names: ['books'] })).toMatchObject({ phase: 'succeeded' });
+  });
+
+  test('keep a table from being replaced by an older one whose rows are named by now', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await library(server, place);
+    await write(server, 'writers', { inserts: { eve: { name: 'Eve' } } });
+    await write(server, 'books', { inserts: { e: { writer: 'eve' } } });
+    const request = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
+    const refused = await restore(server, { ...request, table_names: ['writers'] });
+    expect(refused.error).toContain('"writer" of the row "e" of "books" names a row that "writers" does not have');
+    expect(await statusOf(server, 'writers/documents/eve')).toBe(200);
+    await write(server, 'writers', { inserts: { max: { name: 'Max' } } });
+    await write(server, 'books', { deletes: ['e'] });
+    expect(await restore(server, { ...request, table_names: ['writers'] })).toMatchObject({ phase: 'succeeded' });
+    expect(await statusOf(server, 'writers/documents/max')).toBe(404);
+    await write(server, 'books', { inserts: { f: { writer: 'zoe' } } });
+  });
+});
