@@ -16,10 +16,12 @@ import type { CursorScope } from './execution/page-cursor.ts';
 import { type ExecutedQuery, executeQuery } from './execution/query-executor.ts';
 import { renderQueryResult } from './execution/query-result.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from './execution/query-target.ts';
+import { executeForeign, type ForeignQuery, nameOfSource, readForeignQuery } from './foreign/foreign-query.ts';
+import { type FindForeign, openForeign } from './foreign/open-foreign.ts';
 import { bringInputs, type InputSources, type WholeSearch } from './inputs/bring-inputs.ts';
 import { executeJoin } from './join/execute-join.ts';
 import type { JoinPlan } from './join/join-plan.ts';
-import { type FindForeign, openRights } from './join/open-rights.ts';
+import { openRights } from './join/open-rights.ts';
 import { isObject } from './nodes/query-members.ts';
 import { planContextOf } from './plan/plan-context.ts';
 import { type AfterSearch, type PlannedQuery, planQuery, queryTable } from './plan/query-plan.ts';
@@ -125,6 +127,9 @@ export class QueryService {
 
   async #one(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string> {
     try {
+      // An address names a table of this database.
+      const foreign = pathTable === undefined ? readForeignQuery(request) : undefined;
+      if (foreign) return await this.#answerForeign(foreign, request, caller);
       return await this.#answer(request, pathTable, caller);
     } catch (error) {
       this.#deps.onFailure();
@@ -192,6 +197,19 @@ export class QueryService {
       graphs: graphs && JSON.stringify(graphs.shown),
       profile: planned.profile ? profileOf(executed, planned, lease.ranges.length, stages) : undefined,
     });
+  }
+
+  async #answerForeign(query: ForeignQuery, request: unknown, caller: ServiceCaller): Promise<string> {
+    const times = new StageTimes(this.#deps.clock);
+    const table = nameOfSource(query.source);
+    using rows = await openForeign(query.source, query, { foreign: this.#deps.foreign, caller });
+    times.end('plan');
+    const executed = await executeForeign(query, rows, caller.signal);
+    times.end('search');
+    const { stages, tookMs } = times;
+    this.#deps.onQuery({ table, stages, tookMs, request });
+    const seal = () => '';
+    return renderQueryResult(executed, { table: queryTable(request), projection: query.projection, tookMs, seal });
   }
 
   async #execute(searched: Searched, { join, hasHits }: PlannedQuery, nowMs: number): Promise<ExecutedQuery> {

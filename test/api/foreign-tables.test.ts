@@ -174,6 +174,90 @@ describe.each(['crm', 'file'])('a foreign table of the connection %s', (connecti
   });
 });
 
+describe.each(['crm', 'file'])('a query of a foreign table of the connection %s', (connection) => {
+  const query = (more: object, source: object = {}) =>
+    server.send('POST', '/db/v1/query', {
+      table: 'p',
+      foreign_sources: { p: { connection, table: 'people', ...source } },
+      ...more,
+    });
+  const page = async (more: object, source: object = {}) => {
+    const { status, body } = await query(more, source);
+    expect(status, JSON.stringify(body)).toBe(200);
+    const [{ hits }] = body.responses as [
+      {
+        hits: { total: { value: number; relation: string }; hits: { _id: string; _score: number; _source: Source }[] };
+      },
+    ];
+    expect(hits.total.relation).toBe('exact');
+    return { total: hits.total.value, keys: hits.hits.map(({ _id }) => _id), rows: hits.hits };
+  };
+
+  test('answers rows by their keys, with the members that are asked for', async () => {
+    const { total, keys, rows: found } = await page({});
+    expect({ total, keys }).toEqual({ total: 3, keys: ['1', '2', '3'] });
+    expect(found[0]).toMatchObject({ _score: 1, _source: { id: 1, name: 'Ada', age: 36, balance: 10.5 } });
+    expect((await page({ fields: ['name'], limit: 1 })).rows).toEqual([
+      { _id: '1', _score: 1, _source: { name: 'Ada' } },
+    ]);
+    expect((await page({ limit: 1 }, { columns: ['age'] })).rows[0]?._source).toEqual({ age: 36 });
+  });
+
+  test.each([
+    [{ filter_query: { range: { age: { gte: 40 } } } }, 1, ['3']],
+    [{ exclusion_query: { range: { age: { gte: 40 } } } }, 2, ['1', '2']],
+    [{ filter_query: { exists: { field: 'age' } }, exclusion_query: { term: { name: 'Ada' } } }, 1, ['3']],
+    [{ filter_query: { term: { name: "'; DROP TABLE people; --" } } }, 0, []],
+    [{ filter_prefix: '2' }, 1, ['2']],
+    [{ limit: 2 }, 3, ['1', '2']],
+    [{ limit: 2, offset: 2 }, 3, ['3']],
+    [{ limit: 2, offset: 7 }, 3, []],
+    [{ limit: 0 }, 3, []],
+    [{ count: true, filter_query: { ids: ['1', '3'] } }, 2, []],
+    [{ order_by: [{ field: 'age', desc: true }] }, 3, ['3', '1', '2']],
+    [{ order_by: [{ field: 'age' }] }, 3, ['1', '3', '2']],
+    [
+      {
+        order_by: [
+          { field: 'active', desc: true },
+          { field: '_id', desc: true },
+        ],
+        limit: 2,
+      },
+      3,
+      ['3', '1'],
+    ],
+  ])('has the database find, order and count: %j', async (more, total, keys) => {
+    expect(await page(more)).toMatchObject({ total, keys });
+  });
+
+  test('is refused for what only an index answers, by name', async () => {
+    for (const more of [
+      { full_text_search: { match: { name: 'Ada' } } },
+      { aggregations: { names: { type: 'terms', field: 'name' } } },
+      { join: { right_table: 'visits', on: { left_field: 'id', right_field: 'person' } } },
+      { search_after: ['1', 'x'], order_by: [{ field: '_id' }] },
+      { profile: true },
+    ]) {
+      const { status, body } = await query(more);
+      expect([status, body.code]).toEqual([400, 'invalid_query']);
+      expect(body.error).toContain(`"${Object.keys(more)[0]}" cannot be asked of a foreign table`);
+    }
+    for (const more of [
+      { filter_query: { match: { name: 'Ada' } } },
+      { order_by: [{ field: 'name"; --' }] },
+      { order_by: [{ field: '_score' }] },
+    ])
+      expect((await query(more)).body).toMatchObject({ code: 'invalid_query' });
+    expect((await query({}, { key: 'active' })).body).toMatchObject({ code: 'invalid_query' });
+  });
+});
+
+test('a foreign table is asked by the table of the body alone: an address names a table of the database', async () => {
+  const foreign_sources = { p: { connection: 'file', table: 'people' } };
+  expect((await server.send('POST', '/db/v1/tables/p/query', { foreign_sources })).status).toBe(404);
+});
+
 test('a table of a schema, with keys of text, large numbers and columns that are chosen', async () => {
   const source = { table: 'sales.orders', key: 'code', columns: ['total'] };
   const found = rows(
@@ -253,10 +337,14 @@ test('a foreign table needs a grant of its own, and no row filter', async () => 
   };
   const without = await guarded.user('without', [grant('visits', 'read')]);
   expect((await guarded.as(without, 'POST', '/db/v1/query', query)).body).toMatchObject({ code: 'forbidden' });
+  const alone = { table: 'p', foreign_sources: query.foreign_sources };
+  expect((await guarded.as(without, 'POST', '/db/v1/query', alone)).body).toMatchObject({ code: 'forbidden' });
   const granted = await guarded.user('granted', [grant('visits', 'read'), grant('crm/people', 'read')]);
   expect((await guarded.as(granted, 'POST', '/db/v1/query', query)).status).toBe(200);
+  expect((await guarded.as(granted, 'POST', '/db/v1/query', alone)).status).toBe(200);
   await guarded.asAdmin('PUT', '/auth/v1/users/granted/row-filters/*', { match_all: {} });
   expect((await guarded.as(granted, 'POST', '/db/v1/query', query)).body).toMatchObject({ code: 'forbidden' });
+  expect((await guarded.as(granted, 'POST', '/db/v1/query', alone)).body).toMatchObject({ code: 'forbidden' });
 });
 
 test('the list of connections names the tables and no credential', async () => {

@@ -50,6 +50,14 @@ connections:
   expect(await filtered({ term: { 'odd `name': 'x' } })).toEqual([['b', 'Ada']]);
   expect(await filtered({ term: { name: "x' OR 1=1; -- " } })).toEqual([]);
   expect(await rows({ right_filters: { filter_prefix: '3' } })).toEqual([['a', 'Cleo']]);
+  const alone = await server.send('POST', '/db/v1/query', {
+    table: 'p',
+    foreign_sources: { p: { connection: 'crm', table: 'people' } },
+    exclusion_query: { term: { name: 'Cleo' } },
+    order_by: [{ field: 'age', desc: true }],
+    limit: 1,
+  });
+  expect(alone.body).toMatchObject({ responses: [{ hits: { total: { value: 2 }, hits: [{ _id: '1' }] } }] });
   const slow = await ask({ strategy_hint: 'broadcast' }, { table: 'slow' });
   expect(slow.body).toMatchObject({ code: 'foreign_source_unavailable' });
   expect(await rows({})).toEqual(both);

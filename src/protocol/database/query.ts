@@ -222,7 +222,7 @@ export const queryRequest = Type.Object(
     ),
     foreign_sources: Type.Optional(
       Type.Record(Type.String(), foreignSource, {
-        description: 'Tables elsewhere, by the name that a join has for each.',
+        description: 'Tables elsewhere, by the name that `table` or a join has for each.',
       }),
     ),
     search_after: Type.Optional(

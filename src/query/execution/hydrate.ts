@@ -33,6 +33,22 @@ export interface Hit {
   legVectors: ReadonlyMap<string, number> | undefined;
 }
 
+/** A hit that is no document of an index: a row from elsewhere, or what stands for a document where there is none. */
+export function hitOfRow({ key, text }: { readonly key: string; readonly text: string }, score: number): Hit {
+  return {
+    range: -1,
+    document: { ordinal: -1, key, sequence: 0, ttlBaseMs: undefined, writtenMs: undefined, text },
+    hasChanged: false,
+    score,
+    sort: undefined,
+    place: undefined,
+    explanation: undefined,
+    distance: Number.NaN,
+    legScores: undefined,
+    legVectors: undefined,
+  };
+}
+
 const noSort: [undefined, undefined] = [undefined, undefined];
 
 /** Rows that are read, and hits that are looked at, before the loop yields to other requests. */

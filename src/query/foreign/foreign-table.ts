@@ -1,12 +1,14 @@
 import { limits } from '../../config/limits.ts';
 import type { ForeignColumn, ForeignDatabase } from '../../connections/foreign/foreign-database.ts';
+import { must } from '../../lib/assert.ts';
 import { compareKeys } from '../../lib/key-order.ts';
-import type { ServiceError } from '../../protocol/service-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { RightRow } from '../join/joined-row.ts';
 import type { RightSide } from '../join/right-side.ts';
 import { RowBudget } from '../join/row-budget.ts';
 import { invalidQuery } from '../nodes/query-members.ts';
 import type { PlanNode } from '../plan/plan-nodes.ts';
+import type { RequestedPage } from '../request/query-page.ts';
 import type { ForeignSource } from './foreign-request.ts';
 import { SqlWriter } from './sql-filter.ts';
 
@@ -24,7 +26,7 @@ interface ForeignTableParts {
 /** Values of one statement. */
 const valuesMax = 1_000;
 
-/** The right side of a join that is a table of a database elsewhere. What it shows is what that has committed. */
+/** A table of a database elsewhere: the right side of a join, or what a query asks. What it shows is what has committed there. */
 export class ForeignTable implements RightSide {
   readonly #parts: ForeignTableParts;
   /** Nobody has counted. */
@@ -76,33 +78,74 @@ export class ForeignTable implements RightSide {
     return [...found.values()].sort((left, right) => compareKeys(left.key, right.key));
   }
 
+  /** One page, in the order that is asked for and then in that of the keys, as the database compares. */
+  async page({ sort, limit, offset }: Pick<RequestedPage, 'sort' | 'limit' | 'offset'>): Promise<RightRow[]> {
+    const writer = this.#writer();
+    const order = [...sort.map(({ field, desc }) => writer.order(field, desc)), writer.key].join(', ');
+    const tail = `ORDER BY ${order} LIMIT ${limit} OFFSET ${offset}`;
+    const rows: RightRow[] = [];
+    let chars = 0;
+    for await (const row of this.#rows(writer, [], tail)) {
+      rows.push(row);
+      chars += row.text.length;
+      if (chars <= limits.joinRightCharsMax) continue;
+      const message = `a page of a foreign table has at most ${limits.joinRightCharsMax} characters; ask for fewer rows or columns`;
+      throw new ServiceError('limit_exceeded', message);
+    }
+    return rows;
+  }
+
+  async count(): Promise<number> {
+    const { database } = this.#parts;
+    const writer = this.#writer();
+    const statement = `SELECT COUNT(*) AS total FROM ${writer.name(database.table)} WHERE ${this.#conditions(writer, [])}`;
+    const [counted] = await database.select(statement, writer.values);
+    return Number(must(counted, 'a row with the number').total);
+  }
+
   async #select(conditionsOf: (writer: SqlWriter) => string[]): Promise<RightRow[]> {
-    const { database, source, columns, filter, keyPrefix, limit } = this.#parts;
-    const writer = new SqlWriter(database.dialect, columns, source.keyColumn);
+    const writer = this.#writer();
+    const budget = new RowBudget();
+    const rows: RightRow[] = [];
+    const tail = `ORDER BY ${writer.key} LIMIT ${this.#parts.limit ?? limits.joinRightRowsMax + 1}`;
+    for await (const row of this.#rows(writer, conditionsOf(writer), tail)) budget.add(row, rows);
+    return rows.sort((left, right) => compareKeys(left.key, right.key));
+  }
+
+  /** Rows of one statement. Fails with `invalid_query` where two of them have the same key. */
+  async *#rows(writer: SqlWriter, conditions: readonly string[], tail: string): AsyncGenerator<RightRow> {
+    const { database, source, columns } = this.#parts;
     const shown = columns.filter(({ name }) => source.columns?.includes(name) ?? true);
     const names = new Set([source.keyColumn, ...shown.map(({ name }) => name)]);
-    const conditions = [
-      `${writer.key} IS NOT NULL`,
-      ...(filter ? [writer.condition(filter)] : []),
-      ...(keyPrefix ? [writer.keyBeginsWith(keyPrefix)] : []),
-      ...conditionsOf(writer),
-    ];
     const statement = [
       `SELECT ${[...names].map((name) => writer.columnName(name)).join(', ')}`,
       `FROM ${writer.name(database.table)}`,
-      `WHERE ${conditions.join(' AND ')}`,
-      `ORDER BY ${writer.key} LIMIT ${limit ?? limits.joinRightRowsMax + 1}`,
+      `WHERE ${this.#conditions(writer, conditions)}`,
+      tail,
     ].join(' ');
-    const budget = new RowBudget();
-    const rows: RightRow[] = [];
     const keys = new Set<string>();
     for (const found of await database.select(statement, writer.values)) {
       const key = String(jsonOf(found[source.keyColumn], 'other'));
       if (keys.has(key)) throw notAKey(source.keyColumn);
       keys.add(key);
-      budget.add({ key, text: JSON.stringify(documentOf(found, shown)) }, rows);
+      yield { key, text: JSON.stringify(documentOf(found, shown)) };
     }
-    return rows.sort((left, right) => compareKeys(left.key, right.key));
+  }
+
+  #writer(): SqlWriter {
+    const { database, source, columns } = this.#parts;
+    return new SqlWriter(database.dialect, columns, source.keyColumn);
+  }
+
+  /** Parameters are numbered as they are written: `more` comes before the others. */
+  #conditions(writer: SqlWriter, more: readonly string[]): string {
+    const { filter, keyPrefix } = this.#parts;
+    return [
+      ...more,
+      `${writer.key} IS NOT NULL`,
+      ...(filter ? [writer.condition(filter)] : []),
+      ...(keyPrefix ? [writer.keyBeginsWith(keyPrefix)] : []),
+    ].join(' AND ');
   }
 
   [Symbol.dispose](): void {

@@ -34,6 +34,12 @@ export class SqlWriter {
     return this.columnName(this.#keyColumn);
   }
 
+  /** What rows are ordered by, those without a value last in either direction. */
+  order(field: string, desc: boolean): string {
+    const name = this.columnName(this.#column(field).name);
+    return `(${name} IS NULL), ${name}${desc ? ' DESC' : ''}`;
+  }
+
   value(value: SqlValue): string {
     this.values.push(value);
     return this.#dialect === 'postgres' ? `$${this.values.length}` : '?';

@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { Hit } from '../execution/hydrate.ts';
+import { type Hit, hitOfRow } from '../execution/hydrate.ts';
 import { isAtLeast } from '../execution/index-freshness.ts';
 import type { CursorPosition } from '../execution/page-cursor.ts';
 import type { ExecutedQuery } from '../execution/query-executor.ts';
@@ -200,24 +200,9 @@ async function* rowsOf(
 
 /** Every joined row is a hit of its own. A row of the right side that no hit has found has no document and no score. */
 function hitOf({ row, place, previous }: PagedRow, keys: RowKeys, { order }: JoinPlan): Hit {
-  const hit = row.hit ?? noHit();
+  const hit = row.hit ?? hitOfRow({ key: '', text: '{}' }, 0);
   if (order.length === 0) return { ...hit, place: undefined };
   return { ...hit, sort: keys.shown(row, place), place: positionOf(place, previous) };
-}
-
-function noHit(): Hit {
-  return {
-    range: -1,
-    document: { ordinal: -1, key: '', sequence: 0, ttlBaseMs: undefined, writtenMs: undefined, text: '{}' },
-    hasChanged: false,
-    score: 0,
-    sort: undefined,
-    place: undefined,
-    explanation: undefined,
-    distance: Number.NaN,
-    legScores: undefined,
-    legVectors: undefined,
-  };
 }
 
 /** The time is that of the joins and of the search for hits, which they ask for as they need them. */

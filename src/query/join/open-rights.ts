@@ -1,10 +1,9 @@
 import { type Caller, requireWholeTable } from '../../access/principal.ts';
-import type { ForeignDatabase } from '../../connections/foreign/foreign-database.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
 import type { QueryCaller, RunNativeQuery } from '../execution/query-target.ts';
 import type { ForeignSource } from '../foreign/foreign-request.ts';
-import { ForeignTable } from '../foreign/foreign-table.ts';
+import type { ForeignTable } from '../foreign/foreign-table.ts';
+import { type FindForeign, openForeign } from '../foreign/open-foreign.ts';
 import { QueryBudget } from '../nodes/query-budget.ts';
 import { readQueryNode } from '../nodes/query-nodes.ts';
 import { planContextOf } from '../plan/plan-context.ts';
@@ -14,9 +13,6 @@ import type { JoinPlan } from './join-plan.ts';
 import type { JoinRequest } from './join-request.ts';
 import type { RightSide } from './right-side.ts';
 import { RightTable } from './right-table.ts';
-
-/** A table of a connection. Fails with `connection_not_found` or `forbidden`. */
-export type FindForeign = (connection: string, table: string, caller: Caller) => ForeignDatabase;
 
 interface RightsScope {
   readonly tables: SearchableTables;
@@ -42,7 +38,7 @@ export async function openRights(
   const rights: RightSide[] = [];
   for (const join of joins) {
     const source = foreign.get(join.rightTable);
-    const right = source ? await openForeign(join, source, scope) : await openTable(join, scope);
+    const right = source ? await openForeignRight(join, source, scope) : await openTable(join, scope);
     rights.push(opened.use(right));
   }
   return rights;
@@ -57,17 +53,9 @@ async function openTable(join: JoinRequest, scope: RightsScope): Promise<RightTa
   return new RightTable({ table, lease: await table.lease(), filter, keyPrefix, limit, run, clock, caller });
 }
 
-async function openForeign(join: JoinRequest, source: ForeignSource, scope: RightsScope): Promise<ForeignTable> {
-  const { foreign, caller } = scope;
-  if (!foreign) {
-    throw new ServiceError(
-      'not_implemented',
-      '"foreign_sources" needs connections, and the database was opened without any',
-    );
-  }
-  const database = foreign(source.connection, source.table, caller);
+function openForeignRight(join: JoinRequest, source: ForeignSource, scope: RightsScope): Promise<ForeignTable> {
   const where = { where: 'right_filters.filter_query', depth: 0, budget: new QueryBudget() };
   const filter = join.filter === undefined ? undefined : readQueryNode(join.filter, where);
   const { keyPrefix, limit } = join;
-  return new ForeignTable({ database, source, columns: await database.columns(), filter, keyPrefix, limit });
+  return openForeign(source, { filter, keyPrefix, limit }, scope);
 }
