@@ -47,7 +47,7 @@ export async function* readLines(
   store: ObjectStore,
   file: ArchiveFile,
   from: LinePosition = { block: 0, byte: 0 },
-): AsyncGenerator<LinePage> {
+): AsyncGenerator<LinePage, void> {
   let rest: Uint8Array = new Uint8Array(0);
   for await (const { number, bytes: text } of readBlocks(store, file, from.block)) {
     const skipped = number === from.block ? from.byte : 0;

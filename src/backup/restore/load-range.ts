@@ -1,5 +1,6 @@
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { readAhead } from '../../lib/concurrency/read-ahead.ts';
 import { FrameBuilder, rowKind } from '../../lib/document-frame.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { removedTargetsBytes } from '../../lib/parts/edge-notes.ts';
@@ -77,17 +78,19 @@ export class RangeLoad {
     for (const [number, file] of files.entries()) {
       if (number < from.file) continue;
       const start = number === from.file ? from : undefined;
-      for await (const { lines, next } of readLines(store, file, start)) {
+      for await (const { lines, next } of readAhead(readLines(store, file, start))) {
         this.#signal.throwIfAborted();
         for (const [at, line] of lines.entries()) {
-          await this.#take(readLine(line, known));
+          const read = readLine(line, known);
+          if (read.kind === 'live') await this.#takeLive(read.live);
+          else this.#take(read);
           this.#cursor = { file: number, ...must(next[at], 'a position behind each line') };
           if (this.#isFull) await this.#flush();
         }
-        await this.#flush();
         failpoint('restore.after-block');
       }
     }
+    await this.#flush();
   }
 
   async #storedCursor(): Promise<LoadCursor> {
@@ -96,13 +99,13 @@ export class RangeLoad {
     return note ? (JSON.parse(Buffer.from(note).toString()) as LoadCursor) : { file: 0, block: 0, byte: 0 };
   }
 
-  async #take(line: ReturnType<typeof readLine>): Promise<void> {
-    if (line.kind === 'live') {
-      await this.#flush();
-      await this.#appended;
-      await this.#keepOnly(line.live);
-      return;
-    }
+  async #takeLive(live: LiveOrdinals): Promise<void> {
+    await this.#flush();
+    await this.#appended;
+    await this.#keepOnly(live);
+  }
+
+  #take(line: Exclude<ReturnType<typeof readLine>, { kind: 'live' }>): void {
     if (line.kind === 'document') this.#put(line.document);
     else if (line.kind === 'removed') {
       this.#frame.append(rowKind.state, line.note, removedTargetsBytes(line.removed));

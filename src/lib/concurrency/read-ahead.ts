@@ -1,0 +1,17 @@
+/** The values of `source`, of which the next is made while one is used. The source ends when nobody reads on. */
+export async function* readAhead<Value>(source: AsyncGenerator<Value, void>): AsyncGenerator<Value, void> {
+  let next = source.next();
+  try {
+    for (;;) {
+      const { done, value } = await next;
+      if (done) return;
+      next = source.next();
+      // What fails is thrown where it is waited for.
+      next.catch(() => undefined);
+      yield value;
+    }
+  } finally {
+    await next.catch(() => undefined);
+    await source.return();
+  }
+}
