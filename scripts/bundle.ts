@@ -44,7 +44,7 @@ export async function buildBundle(): Promise<void> {
     naming: '[name].[ext]',
     target: 'bun',
     external: [...externalPackages, '*.node'],
-    plugins: [placesOfSources],
+    plugins: [placesOfSources, separateEntry],
     throw: false,
   };
   const all = entries();
@@ -89,6 +89,14 @@ const placesOfSources: Bun.BunPlugin = {
   },
 };
 
+/** Keeps `loaded-later.ts` out of the first bundle: a process opens its port before it reads the larger file. */
+const separateEntry: Bun.BunPlugin = {
+  name: 'separate entry',
+  setup(build) {
+    build.onResolve({ filter: /^\.\/loaded-later\.ts$/ }, () => ({ path: './loaded-later.js', external: true }));
+  },
+};
+
 /** Bun leaves the bytecode out without a word where an entry uses what CommonJS has no form for. */
 function requireBytecode(bundle: string, compiled: readonly string[]): void {
   for (const entry of compiled) {
@@ -108,7 +116,7 @@ function requireRelocatable(bundle: string): void {
 /** Every file that a process or a thread starts with. */
 function entries(): string[] {
   const isEntry = (path: string) =>
-    /(\.worker|\/pull-child|\/sql-child|\/src\/main)\.ts$/.test(path) || isModelHost(path);
+    /(\.worker|\/pull-child|\/sql-child|\/src\/main|\/src\/loaded-later)\.ts$/.test(path) || isModelHost(path);
   return sourceFiles().filter(isEntry);
 }
 

@@ -1,6 +1,6 @@
-import { ConfigError } from '../config/config-error.ts';
+import { isConfigError } from '../config/config-error.ts';
 import { didYouMean } from '../lib/text/did-you-mean.ts';
-import { DataDirectoryError } from '../storage/directory/data-directory-error.ts';
+import { isDataDirectoryError } from '../storage/directory/data-directory-error.ts';
 import { type FlagSpec, parseArguments } from './arguments.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';
 
@@ -49,8 +49,8 @@ export async function runCommandLine(
     return await verb.run({ ...around, args: parseArguments(rest, verb.flags) });
   } catch (error) {
     around.explain(`sundew ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
-    if (error instanceof DataDirectoryError) around.explain(`${error.hint}\n`);
-    return error instanceof ConfigError ? exitCodes.usage : exitCodes.failed;
+    if (isDataDirectoryError(error)) around.explain(`${error.hint}\n`);
+    return isConfigError(error) ? exitCodes.usage : exitCodes.failed;
   }
 }
 

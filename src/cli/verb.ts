@@ -22,3 +22,6 @@ export interface Verb {
   /** Resolves with the exit code. */
   readonly run: (context: VerbContext) => Promise<number>;
 }
+
+/** Verbs beside `serve`, which are loaded later. */
+export const verbNames = ['inference', 'config', 'backup', 'check', 'keys', 'sql', 'models', 'demo'] as const;

@@ -47,4 +47,18 @@ describe('the bundled server', () => {
     const chat = { model: 'chain', messages: [{ role: 'user', content: 'a' }], max_tokens: 2 };
     expect((await post('/ai/v1/chat/completions', chat)).status).toBe(200);
   });
+
+  test('errors of what is loaded after the port is open keep their exit code and their hint', () => {
+    const run = (...words: string[]) => {
+      const { exitCode, stderr } = Bun.spawnSync([process.execPath, bundledMain, ...words], { stderr: 'pipe' });
+      return { exitCode, stderr: stderr.toString() };
+    };
+    const taken = run('serve', '--port', '0', '--metrics-port', '0', '--data-dir', directory.path);
+    expect(taken.exitCode).toBe(1);
+    expect(taken.stderr.trim().split('\n').slice(-2)).toEqual([
+      expect.stringContaining('sundew serve: '),
+      'stop that process, or give this one another data directory',
+    ]);
+    expect(run('keys').exitCode).toBe(2);
+  });
 });

@@ -12,3 +12,8 @@ export class DataDirectoryError extends Error {
     this.hint = hint;
   }
 }
+
+/** Whether it is a `DataDirectoryError`, of this bundle or of the one that is loaded later. */
+export function isDataDirectoryError(thrown: unknown): thrown is DataDirectoryError {
+  return thrown instanceof Error && thrown.name === 'DataDirectoryError';
+}

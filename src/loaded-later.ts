@@ -1,0 +1,41 @@
+import type { Verb, verbNames } from './cli/verb.ts';
+import { pause, systemClock } from './lib/clock.ts';
+import type { StartServer } from './server/running-server.ts';
+
+// A bundle of its own, which `main.ts` reads once its port is open. A class that is in both bundles is two classes, so
+// `instanceof` is false for an object that the other bundle made: errors that cross are told by their names.
+
+const loadPauseMs = 2;
+
+/** The verbs beside `serve`. */
+export const laterVerbs: Readonly<Record<(typeof verbNames)[number], () => Promise<Verb>>> = {
+  inference: async () => {
+    const { inferenceVerb } = await import('./cli/inference.ts');
+    return inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer);
+  },
+  config: async () => (await import('./cli/config-show.ts')).configShow,
+  backup: async () => (await import('./cli/backup/backup.ts')).backup,
+  check: async () => (await import('./cli/check.ts')).check,
+  keys: async () => (await import('./cli/keys.ts')).keys,
+  sql: async () => (await import('./cli/sql.ts')).sql,
+  models: async () => (await import('./cli/models.ts')).models,
+  demo: async () => (await import('./cli/demo.ts')).demo,
+};
+
+/** Loads the server in pieces and yields to the event loop between them: a probe is answered before the next piece. */
+export async function loadServer(): Promise<StartServer> {
+  const pieces = [
+    () => import('@sinclair/typebox'),
+    () => import('@sinclair/typebox/compiler'),
+    () => import('./engine/json-scan.ts'),
+    () => import('elysia'),
+    () => import('./http/routing/all-routes.ts'),
+    () => import('./query/query-service.ts'),
+  ];
+  for (const load of pieces) {
+    await pause(systemClock, loadPauseMs);
+    await load();
+  }
+  await pause(systemClock, loadPauseMs);
+  return (await import('./server/start-server.ts')).startServer;
+}
