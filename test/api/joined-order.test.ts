@@ -216,6 +216,48 @@ describe('an order by fields of a joined table', () => {
   });
 });
 
+test.each([
+  ['by key', { left_field: 'of', right_field: '_id' }, undefined],
+  ['by an index', { left_field: 'of', right_field: 'tag' }, 'index_lookup'],
+  ['read whole', { left_field: 'of', right_field: '_id' }, 'broadcast'],
+])('by the time of the write, of rows found %s', async (name, on, strategy_hint) => {
+  const [posts, notes] = [`posts ${name}`, `notes ${name}`].map((each) => each.replaceAll(' ', '_')) as [
+    string,
+    string,
+  ];
+  const inserts = {
+    late: { tag: 'late', _timestamp: '2024-05-01T12:30:00+02:00' },
+    early: { tag: 'early', _timestamp: '2024-05-01T10:00:00Z' },
+    now: { tag: 'now' },
+    first: { tag: 'first', _timestamp: '2001-09-09T01:46:40Z' },
+  };
+  await fill(posts, inserts, { num_shards: 2 });
+  const hits = { n1: { of: 'now' }, n2: { of: 'late' }, n3: { of: 'none' }, n4: { of: 'early' }, n5: { of: 'first' } };
+  await fill(notes, hits, { num_shards: 2 });
+  const join = { right_table: posts, join_type: 'left', on, strategy_hint };
+  const find = async (more: object, desc = false) => {
+    const request = { table: notes, join, order_by: [{ field: `${posts}._timestamp`, desc }], ...more };
+    return (await ask(request)).hits.hits;
+  };
+  const keysOf = (found: readonly Hit[]) => found.map(({ _id }) => _id);
+  const all = await find({});
+  expect(keysOf(all)).toEqual(['n5', 'n4', 'n2', 'n1', 'n3']);
+  expect(all.map(({ _sort }) => _sort?.[0])).toEqual([
+    '2001-09-09T01:46:40.000Z',
+    '2024-05-01T10:00:00.000Z',
+    '2024-05-01T10:30:00.000Z',
+    expect.stringMatching(/^20\d\d-.*Z$/),
+    null,
+  ]);
+  expect(keysOf(await find({}, true))).toEqual(['n1', 'n2', 'n4', 'n5', 'n3']);
+  expect(keysOf(await find({ search_after: all[2]?._sort }))).toEqual(['n1', 'n3']);
+  const [, first, , last] = await find({ fields: [`${posts}._timestamp`] });
+  expect(first?._source).toEqual({ [`${posts}._timestamp`]: inserts.early._timestamp });
+  expect(last?._source).toEqual({ [`${posts}._timestamp`]: all[3]?._sort?.[0] });
+  const whole = (await find({}))[3];
+  expect(whole?._source).not.toHaveProperty(`${posts}._timestamp`);
+});
+
 test('of more hits than are looked at is refused, not answered from some of them', async () => {
   // Hits come in windows of 4,096, and the last of them may reach beyond the bound.
   const hits = limits.joinLeftRowsMax + 4_096;

@@ -331,7 +331,7 @@ test('what cannot be joined is refused by name', async () => {
     [{ join: { ...byCustomer, right_filter: {} } }, 'invalid_query', 400],
     [{ join: { ...byCustomer, right_filters: { filter_query: { nothing: 1 } } } }, 'invalid_query', 400],
     [{ join: { ...byCustomer, nested_join: byCustomer } }, 'invalid_query', 400],
-    [{ join: byCustomer, order_by: [{ field: 'customers._timestamp' }] }, 'invalid_query', 400],
+    [{ join: byCustomer, order_by: [{ field: 'customers._score' }] }, 'invalid_query', 400],
     [{ join: byCustomer, reranker: { provider: 'service', model: 'm', field: 'item' } }, 'invalid_query', 400],
     [{ join: right, ...inOrder, search_after: ['o1', 'x'] }, 'invalid_query', 400],
   ];

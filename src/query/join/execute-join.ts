@@ -142,6 +142,8 @@ async function orderedPage(
     deadline.check();
     await yieldToEventLoop();
   }
+  // The time may have been over before the first row, too.
+  if (left.isPartial) deadline.check();
   // A page of the rows that were seen would look like that of all.
   if (!left.isExhausted) {
     const message = `join: rows of at most ${limits.joinLeftRowsMax} hits are put in order; narrow the search, or order by its own fields alone`;

@@ -1,4 +1,4 @@
-import { memberTexts } from '../../lib/text/json-text.ts';
+import { memberTexts, withMember } from '../../lib/text/json-text.ts';
 import { compileProjection, type Projection } from '../request/projection/projection.ts';
 import type { JoinRequest } from './join-request.ts';
 import type { RightRow } from './joined-row.ts';
@@ -7,6 +7,8 @@ import type { RightRow } from './joined-row.ts';
 export interface ShownMembers {
   readonly table: string;
   readonly showsKey: boolean;
+  /** The time of the write, of rows that do not say it themselves. */
+  readonly showsTimestamp: boolean;
   /** One after another: those of the join, then those of the request. */
   readonly projections: readonly Projection[];
 }
@@ -25,10 +27,12 @@ export function splitFields(fields: readonly string[] | undefined, joins: readon
     const named = fields?.filter((field) => ownerOf(field) === table).map((field) => withoutTable(field, table));
     const asked = fields === undefined || fields.includes('*') ? undefined : named;
     const lists = [taken, asked].filter((list) => list !== undefined);
+    const projections = lists.map((list) => compileProjection(list.filter((field) => field !== '_id')));
     return {
       table,
       showsKey: lists.every((list) => list.includes('_id') || list.includes('*')),
-      projections: lists.map((list) => compileProjection(list.filter((field) => field !== '_id'))),
+      showsTimestamp: projections.length > 0 && projections.every((each) => each.showsTimestamp),
+      projections,
     };
   });
   return { fields: fields?.filter((field) => ownerOf(field) === undefined), joined };
@@ -39,10 +43,12 @@ export function joinedMembers(rights: readonly (RightRow | undefined)[], joined:
   return rights.flatMap((right, at) => (right ? membersOf(right, joined[at]) : [])).join(',');
 }
 
-function membersOf({ key, text }: RightRow, shown: ShownMembers | undefined): string[] {
+function membersOf({ key, text, writtenMs }: RightRow, shown: ShownMembers | undefined): string[] {
   if (!shown) return [];
-  const { table, showsKey, projections } = shown;
-  const source = projections.reduce((document, projection) => projection.apply(document), text);
+  const { table, showsKey, showsTimestamp, projections } = shown;
+  const chosen = projections.reduce((document, projection) => projection.apply(document), text);
+  const isDated = showsTimestamp && writtenMs !== undefined;
+  const source = isDated ? withMember(chosen, '_timestamp', JSON.stringify(new Date(writtenMs).toISOString())) : chosen;
   const members = [...memberTexts(source)].map(([name, value]) => `${JSON.stringify(`${table}.${name}`)}:${value}`);
   return showsKey ? [`${JSON.stringify(`${table}._id`)}:${JSON.stringify(key)}`, ...members] : members;
 }

@@ -1,3 +1,4 @@
+import { instantMs } from '../../lib/instant-ms.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import type { Hit } from '../execution/hydrate.ts';
 import { invalidQuery } from '../nodes/query-members.ts';
@@ -33,8 +34,8 @@ const missing: SortKey = [missingRank, 0];
 const engineTypes = { date: 'd', text: 't', number: 'n' };
 const dateShape = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-/** Members that the server keeps beside a document: rows of the right side come without them. */
-const membersBeside = ['_score', '_timestamp'];
+/** Kept beside a document, and compared as a time, however it is written. */
+const timestampPath = '_timestamp';
 
 /** Tells fields of joined tables, such as `customers.name`, from those of the searched one. Fails with `invalid_query`. */
 export function joinedOrder(sort: readonly PlanSort[], joins: readonly JoinRequest[]): JoinedSort[] {
@@ -44,8 +45,8 @@ export function joinedOrder(sort: readonly PlanSort[], joins: readonly JoinReque
     const table = joins[join]?.rightTable;
     if (table === undefined) return { desc, own: own++ };
     const path = field.slice(table.length + 1);
-    if (path !== '' && !membersBeside.includes(path)) return { desc, join, path };
-    throw invalidQuery(`order_by[${at}]`, `"${field.slice(0, 128)}" cannot be ordered by: rows are joined without it`);
+    if (path !== '' && path !== '_score') return { desc, join, path };
+    throw invalidQuery(`order_by[${at}]`, `"${field.slice(0, 128)}" cannot be ordered by: joined rows have no score`);
   });
 }
 
@@ -102,7 +103,7 @@ export class RowKeys {
     this.#known.set(right, known);
     let key = known.get(sort);
     if (!key) {
-      key = keyOfScalars(rightValues(right, sort.path), sort.desc);
+      key = sort.path === timestampPath ? keyOfTime(right) : keyOfScalars(rightValues(right, sort.path), sort.desc);
       known.set(sort, key);
     }
     return key;
@@ -136,6 +137,13 @@ function ascending([leftRank, left]: SortKey, [rightRank, right]: SortKey): numb
   if (leftRank !== rightRank) return leftRank - rightRank;
   if (typeof left === 'string' && typeof right === 'string') return compareKeys(left, right);
   return Number(left) - Number(right);
+}
+
+/** The time of a row's write, or the one that the row itself says. */
+function keyOfTime(right: RightRow): SortKey {
+  const [own] = rightValues(right, timestampPath);
+  const ms = own === undefined ? right.writtenMs : instantMs(own);
+  return ms === undefined ? missing : [dateRank, new Date(ms).toISOString().slice(0, -1)];
 }
 
 /** Of several values the one that the direction would show first, numbers before texts: as a search orders its hits. */
@@ -176,5 +184,6 @@ function ownKey(value: unknown, type: string | undefined): SortKey {
 function shownKey([rank, value]: SortKey): unknown {
   if (rank === missingRank) return null;
   if (rank === booleanRank) return value === 1;
+  if (rank === dateRank) return `${value}Z`;
   return typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER ? String(value) : value;
 }

@@ -8,6 +8,8 @@ export interface RightRow {
   readonly key: string;
   /** JSON object. */
   readonly text: string;
+  /** When it was written, milliseconds since 1970; undefined where the text says so itself, or nobody knows. */
+  readonly writtenMs?: number | undefined;
 }
 
 /** A hit with the rows that were joined to it. */

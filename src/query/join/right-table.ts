@@ -166,7 +166,7 @@ export class RightTable implements RightSide {
     );
     const matches = filter && living.length > 0 ? await matchStored(table, filter, living, this.#bodies) : undefined;
     const shown = matches ? living.filter((_, at) => matches[at]) : living;
-    return shown.map(({ key, body }) => ({ key, text: decoder.decode(body) }));
+    return shown.map(({ key, body, writtenMs }) => ({ key, text: decoder.decode(body), writtenMs }));
   }
 
   #documentOf(range: IndexedRange | undefined, key: string): StoredDocument | undefined {

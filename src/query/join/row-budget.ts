@@ -15,6 +15,6 @@ export class RowBudget {
       const message = `join: the right side is too large to be held (${what}); narrow it with "right_filters"`;
       throw new ServiceError('limit_exceeded', message);
     }
-    rows.push({ key: row.key, text: row.text });
+    rows.push({ key: row.key, text: row.text, writtenMs: row.writtenMs });
   }
 }

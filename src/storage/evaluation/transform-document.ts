@@ -1,3 +1,4 @@
+import { instantMs } from '../../lib/instant-ms.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { StoredRow } from '../range/stored-rows.ts';
 import { applyOperations, integerMax, pathSegments, type TransformOperation } from './transforms.ts';
@@ -106,14 +107,6 @@ function ttlBase(document: unknown, held: StoredRow | undefined, writtenMs: numb
     value = (value as Record<string, unknown>)[name];
   }
   return instantMs(value) ?? context.timeMs;
-}
-
-function instantMs(value: unknown): number | undefined {
-  if (typeof value === 'string' && /^\d{4}-\d\d-\d\d[Tt ]/.test(value)) {
-    const instant = Date.parse(value);
-    return Number.isNaN(instant) ? undefined : instant;
-  }
-  return typeof value === 'number' && Number.isFinite(value) ? Math.floor(value / 1e6) : undefined;
 }
 
 /** A number beyond 2^53 keeps its exponent: as digits alone it would be an integer, which a document may not have. */

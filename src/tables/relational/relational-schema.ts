@@ -22,10 +22,10 @@ const onDeletes = ['restrict', 'cascade', 'set_null'] as const;
 const columnName = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
 const known = new WeakMap<TableSchema, readonly RelationalColumn[]>();
 
-/** Edges are swept by themselves, which the rules of columns do not know. Fails with `invalid_request`. */
+/** Rows that follow a deleted one would leave their edges behind: a commit removes those of the rows that it names. Fails with `invalid_request`. */
 export function checkRelationalIndex({ type, name }: { type: string; name: string }): void {
   if (type !== 'graph') return;
-  const message = `index "${name}": a relational table has no graph indexes; its references are edges already`;
+  const message = `index "${name}": a relational table has no graph indexes: rows that are deleted or changed through \`references\` would keep their edges; use another table for the graph`;
   throw new ServiceError('invalid_request', message);
 }
 
@@ -51,7 +51,7 @@ function readColumns(schema: TableSchema): readonly RelationalColumn[] {
   if (!declared || others.length > 0) throw unusable('needs exactly one entry in `document_schemas`: its columns');
   if (schema.enforce_types === false) throw unusable('checks every row: leave `enforce_types` out');
   if (schema.ttl ?? schema.ttl_field ?? schema.ttl_duration)
-    throw unusable('has rows that do not expire: leave `ttl` out');
+    throw unusable('has rows that do not expire, because other rows may name them: leave `ttl` out, and delete rows');
   const {
     properties = {},
     required = [],
