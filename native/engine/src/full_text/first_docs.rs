@@ -8,6 +8,9 @@ pub type SegmentValue = (u8, u64);
 /// Documents that are kept of a segment: 256 KiB an order.
 const KEPT_MAX: usize = 1 << 16;
 
+/// Steps through the order that cost as much as a visit to a match.
+const STEPS_OF_VISIT: u64 = 3;
+
 pub struct FirstDocs {
     /// In their order.
     docs: Vec<DocId>,
@@ -55,9 +58,6 @@ impl FirstDocs {
         steps <= (matches as u64).saturating_mul(STEPS_OF_VISIT) && steps <= KEPT_MAX as u64 / 2
     }
 }
-
-/// Steps through the order that cost as much as a visit to a match.
-const STEPS_OF_VISIT: u64 = 3;
 
 #[cfg(test)]
 mod tests {
