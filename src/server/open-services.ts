@@ -16,6 +16,7 @@ import { openAccess } from './access/open-access.ts';
 import { openAudit } from './access/open-audit.ts';
 import { openSecrets, type Secrets } from './access/open-secrets.ts';
 import { createApp, type Socket } from './create-app.ts';
+import type { DatabaseOptions } from './database/database-core.ts';
 import { type Database, openDatabase } from './database/open-database.ts';
 import { openInference, startInference } from './inference/open-inference.ts';
 import { openProviders } from './inference/open-providers.ts';
@@ -25,7 +26,7 @@ import { openBackups } from './open-backups.ts';
 import { openConnections } from './open-connections.ts';
 import { openPartner } from './open-partner.ts';
 
-interface ServicesStart {
+interface ServicesStart extends Pick<DatabaseOptions, 'writer'> {
   readonly config: RunningConfig;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -47,7 +48,7 @@ interface OpenServices {
 
 /** Opens the data directory that the options name, and every service over it. */
 export async function openServices(start: ServicesStart): Promise<OpenServices> {
-  const { config, logger, clock, socket } = start;
+  const { config, logger, clock, socket, writer } = start;
   const options = config.config;
   const limits = limitsOf(options);
   const metrics = new Metrics();
@@ -58,7 +59,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   const media = openTemplateMedia({ options: () => config.config, inference, secrets, clock, metrics });
   const foreign = new ForeignDatabases({ options: () => config.config, credentials: secrets.credentials, clock });
   const used = { providers, media, foreign };
-  const database = await openDatabase({ options: () => config.config, clock, logger, metrics, ...used });
+  const database = await openDatabase({ options: () => config.config, clock, logger, metrics, writer, ...used });
   const access = await openAccess(database.access, {
     config: options,
     clock,

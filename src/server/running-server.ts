@@ -2,6 +2,7 @@ import type { RunningConfig } from '../config/reload.ts';
 import type { ServerListener } from '../http/listener/server-listener.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { WriterThread } from '../storage/writer/writer-thread.ts';
 
 /** What the composition root starts from: the port is open already and answers liveness. */
 export interface ServerStart {
@@ -9,6 +10,8 @@ export interface ServerStart {
   readonly listener: ServerListener;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** The thread that writes, where it was started ahead. */
+  readonly writer?: WriterThread | undefined;
 }
 
 /** A server with all its services. */

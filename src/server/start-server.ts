@@ -11,9 +11,9 @@ import type { RunningServer, ServerStart } from './running-server.ts';
 
 /** The database and inference behind the listener, with the second listener for metrics. */
 export async function startServer(start: ServerStart): Promise<RunningServer> {
-  const { config, listener, logger, clock } = start;
+  const { config, listener, logger, clock, writer } = start;
   const options = config.config;
-  const services = await openServices({ config, logger, clock, socket: listener });
+  const services = await openServices({ config, logger, clock, socket: listener, writer });
   const { app, database, metrics, readiness } = services;
   const drain = openDraining({ config, listener, app, readiness, clock, logger });
   addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());

@@ -2,7 +2,6 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { type Clock, pause } from '../lib/clock.ts';
 import { Health } from '../observability/health.ts';
 import { ServiceError } from '../protocol/service-error.ts';
-import { startWorker } from '../runtime/start-worker.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
 import { CatalogAccessStore } from './catalog/access-store.ts';
 import { CatalogStore } from './catalog/catalog-store.ts';
@@ -30,6 +29,7 @@ import { StorageFaults } from './storage-faults.ts';
 import { WalCheckpointer } from './wal/wal-checkpointer.ts';
 import type { AppliedWrite, EntryListener, FeedPage, RangeId, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
+import { startWriterThread, type WriterThread } from './writer/writer-thread.ts';
 
 interface StorageOptions {
   /** Made when missing. */
@@ -41,6 +41,8 @@ interface StorageOptions {
   health?: Health;
   /** Bytes of a file that makes room for deletes, committed writes and checkpoints on a full disk; 0 for none. */
   reserveBytes?: number;
+  /** A thread that was started ahead; without one it is started here. */
+  writer?: WriterThread | undefined;
   /** Told of the writer's commits, within a second or so. */
   onCommit?(commit: CommitReport): void;
   /** The disk failed or the writer died: nothing will be acknowledged any more, the process should end. */
@@ -291,7 +293,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   }
   mkdirSync(directory.ranges, { recursive: true });
   const lock = DataLock.acquire(directory);
-  const worker = startWorker(new URL('./writer/storage-writer.worker.ts', import.meta.url), 'storage-writer');
+  const { worker, failure } = options.writer ?? startWriterThread();
   let storage: Storage | undefined;
   const faults = new StorageFaults(options.health ?? new Health(), directory);
   const onEvent = (event: StorageEvent) => {
@@ -318,7 +320,8 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
   const checkpointer = new WalCheckpointer(channel, options.onFatal);
   try {
     const { failpoint, reserveBytes = 0, clock } = options;
-    const report = await channel.call('start', { root: directory.root, failpoint, reserveBytes });
+    const started = channel.call('start', { root: directory.root, failpoint, reserveBytes });
+    const report = await Promise.race([started, failure]);
     refuseShortCatalog(directory, report.lastRangeId);
     for (const rangeId of report.behind) faults.fellBehind(rangeId);
     if (!hasFormat) writeDataFormat(directory);

@@ -12,6 +12,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import { LocalRangeLog } from '../../replication/local-range-log.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import { openStorage, type Storage } from '../../storage/open-storage.ts';
+import type { WriterThread } from '../../storage/writer/writer-thread.ts';
 import { openHealth, type TableOf } from '../observability/service-health.ts';
 
 export interface DatabaseOptions {
@@ -27,6 +28,8 @@ export interface DatabaseOptions {
   readonly foreign?: ForeignDatabases;
   /** Reads the images and documents that templates name; without it, they are refused. */
   readonly media?: TemplateMedia;
+  /** The thread that writes, where it was started ahead. */
+  readonly writer?: WriterThread | undefined;
   /** Bounds in place of those of the options and of the product. */
   readonly limits?: Partial<LimitOptions>;
 }
@@ -56,6 +59,7 @@ export async function openCore(
     failpoint,
     reserveBytes,
     health,
+    writer: given.writer,
     onCommit({ requests, durationMs }) {
       metrics.observe('writerGroup', [], requests);
       metrics.observe('writerCommit', [], durationMs / 1_000);
