@@ -16,6 +16,8 @@ export interface BackupChain {
   readonly cluster: ClusterManifest;
   /** A table as the backup has it; undefined where it has none of the name. */
   table(name: string): Promise<ChainedTable | undefined>;
+  /** What a table was like; undefined where the backup does not have it. */
+  manifest(name: string): Promise<TableManifest | undefined>;
 }
 
 /** A table of a backup, with all files that are applied one after the other. */
@@ -47,7 +49,14 @@ export async function openChain(store: ObjectStore, backupId: string): Promise<B
     links.push(base);
     last = base;
   }
-  return { cluster, table: (name) => chainedTable(store, links, name) };
+  return {
+    cluster,
+    table: (name) => chainedTable(store, links, name),
+    async manifest(name) {
+      const entry = cluster.tables.find((each) => each.name === name);
+      return entry && readTableManifest(store, entry);
+    },
+  };
 }
 
 async function chainedTable(

@@ -28,7 +28,7 @@ import { initialIntervals } from './initial-ranges.ts';
 import { checkColumnChange } from './relational/column-change.ts';
 import { tablesNaming } from './relational/constrained-tables.ts';
 import { checkRelationalIndex, isRelational, relationalColumns } from './relational/relational-schema.ts';
-import { checkRestoredRows } from './relational/restored-rows.ts';
+import { checkRestoredRows, hasReferences } from './relational/restored-rows.ts';
 import { nextSchema, openSchema } from './schema/document-schema.ts';
 import { SchemaChange, type SchemaCondition } from './schema/schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
@@ -202,8 +202,8 @@ export class TableService implements TableLookup {
 
   /** Removes the table for new requests, lets those under way finish, then drops its data. */
   async drop(name: string, caller: Caller): Promise<void> {
-    this.get(name, caller, 'admin');
-    using _columns = await this.columns.share();
+    const { settings } = this.get(name, caller, 'admin');
+    using _columns = isRelational(settings.schema) ? await this.columns.share() : undefined;
     await this.#changes.run(name, async () => {
       const table = this.#require(name);
       const [naming] = tablesNaming(name, this.all());
@@ -298,12 +298,12 @@ export class TableService implements TableLookup {
    * of the same backup.
    */
   async publish(staged: Table, name: string, { replaces, isRestored, job, signal }: Publication): Promise<boolean> {
-    const isChecked = [staged, this.#tables.get(name)].some((table) => table && isRelational(table.settings.schema));
-    using _columns = isChecked ? await this.columns.exclude() : undefined;
+    const restored = () => ({ staged, name, staying: this.all(), isRestored });
+    using _columns = hasReferences(restored()) ? await this.columns.exclude() : undefined;
     return await this.#changes.run(name, async () => {
       const old = this.#tables.get(name);
       if (old && !replaces) return false;
-      await checkRestoredRows({ staged, name, staying: this.all(), isRestored }, signal);
+      await checkRestoredRows(restored(), signal);
       if (!old && this.#tables.size >= limits.tablesMax) {
         throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
       }

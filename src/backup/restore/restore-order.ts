@@ -3,6 +3,9 @@ import { relationalColumns } from '../../tables/relational/relational-schema.ts'
 import type { TableSettings } from '../../tables/table-view.ts';
 import type { BackupChain } from '../backup-chain.ts';
 
+/** Manifests that are read from the location at a time. */
+const manifestsAtOnce = 16;
+
 /**
  * The names of tables of a backup, those whose rows others name before those others, else in their order. Where tables name
  * each other in a circle, one of them comes before what it names.
@@ -10,7 +13,11 @@ import type { BackupChain } from '../backup-chain.ts';
 export async function restoreOrder(names: readonly string[], chain: BackupChain): Promise<string[]> {
   if (names.length < 2) return [...names];
   const named = new Map<string, readonly string[]>();
-  for (const name of names) named.set(name, await namedBy(name, chain));
+  for (let start = 0; start < names.length; start += manifestsAtOnce) {
+    const slice = names.slice(start, start + manifestsAtOnce);
+    const found = await Promise.all(slice.map((name) => namedBy(name, chain)));
+    for (const [at, name] of slice.entries()) named.set(name, found[at] ?? []);
+  }
   const seen = new Set<string>();
   const ordered: string[] = [];
   const visit = (name: string): void => {
@@ -25,9 +32,9 @@ export async function restoreOrder(names: readonly string[], chain: BackupChain)
 
 async function namedBy(name: string, chain: BackupChain): Promise<readonly string[]> {
   try {
-    const backedUp = await chain.table(name);
-    if (!backedUp) return [];
-    const { schema } = JSON.parse(backedUp.manifest.settings) as TableSettings;
+    const manifest = await chain.manifest(name);
+    if (!manifest) return [];
+    const { schema } = JSON.parse(manifest.settings) as TableSettings;
     return relationalColumns(schema).flatMap(({ references }) => references?.table ?? []);
   } catch (error) {
     // What is damaged fails by itself, with the table alone.

@@ -30,7 +30,16 @@ interface Naming {
  * beside it one that the restored table does not have. The caller keeps writes of rows out meanwhile.
  */
 export async function checkRestoredRows(restored: Restored, signal: AbortSignal): Promise<void> {
-  for (const naming of [...namingOthers(restored), ...namedByOthers(restored)]) await checkColumn(naming, signal);
+  for (const naming of referencesOf(restored)) await checkColumn(naming, signal);
+}
+
+/** Whether there is anything to check; fails as the check where that is known without looking at rows. */
+export function hasReferences(restored: Restored): boolean {
+  return referencesOf(restored).length > 0;
+}
+
+function referencesOf(restored: Restored): Naming[] {
+  return [...namingOthers(restored), ...namedByOthers(restored)];
 }
 
 function namingOthers({ staged, name, staying, isRestored }: Restored): Naming[] {

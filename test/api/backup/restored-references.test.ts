@@ -49,6 +49,29 @@ describe('references of relational tables', () => {
     expect(await restore(server, { ...request, restore_mode: 'overwrite' })).toMatchObject({ phase: 'succeeded' });
   });
 
+  test('hold in tables that name each other in a circle', async () => {
+    using place = new BackupPlace();
+    {
+      await using server = await place.server();
+      await create(server, 'teams', { name: text });
+      await create(server, 'people', { team: naming('teams') });
+      const schema = schemaOf({ name: text, lead: naming('people') });
+      expect((await server.send('PUT', '/db/v1/tables/teams/schema', schema)).status).toBe(200);
+      const tables = { teams: { inserts: { t: { lead: 'p' } } }, people: { inserts: { p: { team: 't' } } } };
+      expect((await server.send('POST', '/db/v1/batch', { tables })).status).toBe(201);
+      const request = { backup_id: 'b', location: place.location };
+      expect((await server.send('POST', '/db/v1/backup', request)).body).toMatchObject({ status: 'completed' });
+    }
+    await using server = await place.server();
+    const request = { backup_id: 'b', location: place.location };
+    const alone = await restore(server, { ...request, table_names: ['people'] });
+    expect(alone).toMatchObject({ phase: 'failed', error: expect.stringContaining('constraint_violation') });
+    expect(await restore(server, request)).toMatchObject({ phase: 'succeeded', published_table_count: 2 });
+    const again = await restore(server, { ...request, table_names: ['people'], restore_mode: 'overwrite' });
+    expect(again).toMatchObject({ phase: 'succeeded' });
+    await write(server, 'teams', { inserts: { u: { lead: 'p' } } });
+  });
+
   test('keep a table from being restored without the one that it names', async () => {
     using place = new BackupPlace();
     {
