@@ -1,55 +1,21 @@
 import { type IndexDefinition, isKeptByText, partIdOf } from '../index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../index-kinds/configuration/artifact-config.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { RangeLog } from '../replication/range-log.ts';
 import { bytesBelow } from '../storage/directory/disk-usage.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { EntryListener, WriteCounts } from '../storage/write-request.ts';
-import { type ApplierEvents, type ApplierOptions, IndexApplier } from './applier/index-applier.ts';
+import { IndexApplier } from './applier/index-applier.ts';
 import type { RangeFacts } from './at-rest/range-facts.ts';
 import { JoinedFeed } from './enrichment/joined-feed.ts';
-import type { OpenArtifactProducer, OpenPartProducer, PartProducer } from './enrichment/part-producer.ts';
+import type { PartProducer } from './enrichment/part-producer.ts';
 import { RangeArtifacts } from './enrichment/range-artifacts.ts';
 import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
 import { artifactOf, type FollowedIndex, holdsTexts } from './followed-index.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import type { RangeIndexReport } from './index-report.ts';
 import { IndexStandings } from './index-standings.ts';
-import type { OpenRangeIndex } from './range-index.ts';
+import type { IndexedRangeDeps } from './indexed-range-deps.ts';
 import { RemovalLog } from './removals/removal-log.ts';
 import { RangeRemovedTargets } from './removals/removed-targets.ts';
-import type { WriterBudget } from './writer-budget.ts';
-
-/** Opens the native index of a definition below a range's directory. */
-export type RangeIndexOpener = (indexesDirectory: string, definition: IndexDefinition) => OpenRangeIndex;
-
-interface IndexedRangeOptions extends ApplierOptions {
-  /** `writerIdleMs` of an index of vectors. */
-  vectorWriterIdleMs: number;
-  /** Bytes that may wait for a live index before writes wait. */
-  backlogBytesMax: number;
-}
-
-interface IndexedRangeDeps {
-  stored: RangeReader;
-  /** Where the entries of the range come from. */
-  log: Pick<RangeLog, 'subscribe'>;
-  /** Where the range's indexes live. */
-  indexesDirectory: string;
-  openIndex: RangeIndexOpener;
-  /** Removes the files of an index that was dropped. */
-  removeIndexFiles(indexesDirectory: string, definition: IndexDefinition): void;
-  clock: Clock;
-  options: IndexedRangeOptions;
-  onIndexEvent(rangeId: number, definition: IndexDefinition): ApplierEvents;
-  writers?: WriterBudget;
-  /** Makes the parts of indexes that the server makes itself. */
-  openProducer?: OpenPartProducer;
-  /** Makes the artifacts of the table's enrichments. */
-  openArtifact?: OpenArtifactProducer;
-  /** Whether the table's documents expire. */
-  hasTtl(): boolean;
-}
 
 /** A range with its documents and the appliers that keep its indexes up to date. */
 export class IndexedRange {

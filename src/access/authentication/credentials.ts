@@ -1,3 +1,5 @@
+import { readBase64 } from '../../lib/text/base64.ts';
+
 /** What the header `Authorization` carries, without a word on whether it is right. */
 export type Credential =
   | { readonly kind: 'key'; readonly keyId: string; readonly secret: string }
@@ -30,10 +32,11 @@ export function readCredential(header: string): Credential | undefined {
 
 /** The two sides of the first colon. */
 function decodePair(encoded: string): readonly [string, string] | undefined {
+  const bytes = readBase64(encoded);
+  if (bytes === undefined) return undefined;
   let text: string;
   try {
-    // The base64 of Node takes both alphabets.
-    text = utf8.decode(Buffer.from(encoded, 'base64'));
+    text = utf8.decode(bytes);
   } catch {
     return undefined;
   }

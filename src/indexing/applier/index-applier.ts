@@ -5,8 +5,8 @@ import { Sleeper } from '../../lib/concurrency/sleeper.ts';
 import { type Service, supervise } from '../../lib/concurrency/supervise.ts';
 import { FrameBuilder, readFrame } from '../../lib/document-frame.ts';
 import type { ChangePage, CheckpointReport, IndexSource, OpenRangeIndex, RangeIndex } from '../range-index.ts';
-import type { WriterBudget } from '../writer-budget.ts';
-import { AppliedIndex, type AppliedIndexEvents } from './applied-index.ts';
+import { AppliedIndex } from './applied-index.ts';
+import type { ApplierDeps, ApplierEvents, ApplierOptions } from './applier-deps.ts';
 import { ApplierStanding, type ApplierState } from './applier-standing.ts';
 import { ConditionWaiters } from './condition-waiters.ts';
 import { DamageWatch } from './damage-watch.ts';
@@ -14,29 +14,6 @@ import { HeldWriter } from './held-writer.ts';
 import { isIndexDamage } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
 import { PageQueue } from './page-queue.ts';
-import type { PublishOptions } from './publish-schedule.ts';
-
-/** Bounds of one applier; all come from `limits.ts`. */
-export interface ApplierOptions extends PublishOptions {
-  /** Queued bytes beyond which images are dropped and the change feed is read instead. */
-  queueBytesMax: number;
-  /** Idle time after which the writer's threads and memory are given back and work put off is done, in milliseconds. */
-  writerIdleMs: number;
-  /** Time from the opening of an index to the look for damage in its files, in milliseconds. */
-  verifyDelayMs: number;
-}
-
-export interface ApplierEvents extends AppliedIndexEvents {
-  opened?(index: RangeIndex, headSequence: number): void;
-  skipped?(documents: { key: string; reason: string }[]): void;
-  failed?(error: unknown, attempt: number): void;
-  /** It has come up to its range. */
-  live?(): void;
-  /** Nothing follows: the index was closed for good. */
-  closed?(): void;
-  /** The index is about to be built from the documents again: `damage` or `failures`. */
-  rebuilding?(reason: string): void;
-}
 
 /** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;
@@ -77,15 +54,7 @@ export class IndexApplier implements Service {
   /** What the index holds is not wanted any more. */
   #isDiscarded = false;
 
-  constructor(deps: {
-    open: OpenRangeIndex;
-    source: IndexSource;
-    clock: Clock;
-    options: ApplierOptions;
-    events?: ApplierEvents;
-    /** Shared by all indexes; without one, a writer is kept until it is idle. */
-    writers?: WriterBudget;
-  }) {
+  constructor(deps: ApplierDeps) {
     const { clock, options } = deps;
     this.#open = deps.open;
     this.#source = deps.source;

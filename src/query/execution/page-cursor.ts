@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { readBase64 } from '../../lib/text/base64.ts';
 import { invalidQuery } from '../nodes/query-members.ts';
 import type { PlanCursor, PlanSort } from '../plan/native-plan.ts';
 
@@ -46,7 +47,7 @@ export class CursorSeal {
 
   /** Fails with `invalid_query` for what was not sealed here for this scope and these values. */
   open(scope: CursorScope, { values, sealed, before }: RequestedCursor): PlanCursor {
-    const bytes = Buffer.from(sealed, 'base64url');
+    const bytes = readBase64(sealed) ?? new Uint8Array();
     const at = readPosition(bytes.subarray(sealBytes));
     const seal = bytes.subarray(0, sealBytes);
     if (at && seal.length === sealBytes && timingSafeEqual(seal, this.#mac(scope, values, at))) {
@@ -65,7 +66,7 @@ export class CursorSeal {
   }
 }
 
-function readPosition(bytes: Buffer): CursorPosition | undefined {
+function readPosition(bytes: Uint8Array): CursorPosition | undefined {
   try {
     const content: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     if (!Array.isArray(content)) return undefined;

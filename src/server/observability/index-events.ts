@@ -1,6 +1,6 @@
 import type { IndexKindName } from '../../index-kinds/all-kinds.ts';
 import type { IndexStage } from '../../indexing/applier/applied-index.ts';
-import type { ApplierEvents } from '../../indexing/applier/index-applier.ts';
+import type { ApplierEvents } from '../../indexing/applier/applier-deps.ts';
 import type { Health } from '../../observability/health.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { MetricName } from '../../observability/metric-definitions.ts';

@@ -2,6 +2,7 @@ import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import type { NativeEdgePlace } from '../../engine/native-graph.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { readBase64 } from '../../lib/text/base64.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Members } from '../../query/nodes/query-members.ts';
@@ -204,10 +205,12 @@ function traversal(asked: TraverseRequest): GraphSearchRequest {
   return { search: { traverse }, starts, ...edges };
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 /** Where a page begins. `as_text` in `native/graph` writes it. */
 function readPlace(text: string): NativeEdgePlace {
   try {
-    const place: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
+    const place: unknown = JSON.parse(utf8.decode(readBase64(text) ?? new Uint8Array()));
     const [leadsIn, type, key] = Array.isArray(place) ? place : [];
     if (typeof leadsIn === 'boolean' && typeof type === 'string' && typeof key === 'string')
       return [leadsIn, type, key];

@@ -14,7 +14,7 @@ export type Need =
   | 'global admin';
 
 /**
- * Every route that is built. Tables that a body names are checked where each is looked up (`callers.test.ts`); `/v1/...`
+ * Every route that is built. Tables that a body names are checked where each is looked up (`callers-by-route.test.ts`); `/v1/...`
  * needs what `/ai/v1/...` needs.
  */
 export const rows: Readonly<Record<Need, readonly string[]>> = {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { type ApplierOptions, IndexApplier } from '../../../src/indexing/applier/index-applier.ts';
+import type { ApplierOptions } from '../../../src/indexing/applier/applier-deps.ts';
+import { IndexApplier } from '../../../src/indexing/applier/index-applier.ts';
 import type { ChangePage, RangeIndex } from '../../../src/indexing/range-index.ts';
 import { WriterBudget } from '../../../src/indexing/writer-budget.ts';
 import { FrameBuilder, readFrame, rowKind } from '../../../src/lib/document-frame.ts';
