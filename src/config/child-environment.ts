@@ -1,11 +1,11 @@
-/** What a child process may see of the server's environment: where programs lie, and nothing that may be a secret. */
+/** The part of the server's environment that a child process may see: where programs lie, and nothing that may be a secret. */
 export function childEnvironment(): Record<string, string> {
   const { PATH, HOME, TMPDIR } = process.env;
   return { ...(PATH && { PATH }), ...(HOME && { HOME }), ...(TMPDIR && { TMPDIR }) };
 }
 
 /**
- * What a child that fetches models may see: everything that tells programs about networks, proxies, certificates and
+ * The environment of a child that fetches models: everything that tells programs about networks, proxies, certificates and
  * package indexes, but not our own settings, which hold secrets, nor the variables that credentials refer to.
  */
 export function downloadEnvironment(credentials: readonly { readonly name: string }[]): Record<string, string> {

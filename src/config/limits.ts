@@ -19,10 +19,10 @@ export const limits = {
   /** Conversations, with their images and sounds inline. */
   generateBodyBytesMax: 112 * MiB,
   jsonDepthMax: 64,
-  /** What a body may take before its first byte counts; after that every `bodyBytesPerSecondMin` bytes buy a second. */
+  /** Time for a body; every `bodyBytesPerSecondMin` bytes that arrive buy one second more. */
   bodyDeadlineMs: 60 * secondMs,
   bodyBytesPerSecondMin: 16 * KiB,
-  /** What the head of the first request of a connection may take. Fixed in the runtime, which looks every 4 s. */
+  /** Time for the head of the first request of a connection. Fixed in the runtime, which looks every 4 s. */
   headerDeadlineMs: 10 * secondMs,
   /** An idle connection is kept so long: longer than proxies and clients keep theirs. */
   keepAliveMs: 75 * secondMs,
@@ -71,13 +71,13 @@ export const limits = {
   graphPatternElementsMax: 16,
   /** Matches of a pattern that are counted before its answer is partial. */
   graphMatchesMax: 1_000_000,
-  /** What one graph search looks at before its answer is partial. */
+  /** Edges and nodes that one graph search looks at before its answer is partial. */
   graphEdgesSeenMax: 20_000_000,
   graphNodesSeenMax: 2_000_000,
   /** Nodes whose documents are looked up to decide whether they are shown. */
   graphNodesCheckedMax: 20_000,
   graphSearchMs: 10 * secondMs,
-  /** What an algorithm over a whole graph looks at; a larger graph is refused. */
+  /** Size of a graph for an algorithm over the whole of it; a larger graph is refused. */
   graphAlgorithmEdgesMax: 50_000_000,
   graphAlgorithmMs: 10 * minuteMs,
   graphAlgorithmIterationsMax: 1_000,
@@ -289,7 +289,7 @@ const relations: readonly Relation[] = [
   [(b) => b.tableNameCharsMax * 4 < 4096, 'a name fits in a path'],
 ];
 
-/** What no longer holds between the bounds, as a sentence; `undefined` when all of it does. */
+/** The first relation between the bounds that does not hold, as a sentence; `undefined` when all hold. */
 export function brokenRelation(bounds: LimitOptions): string | undefined {
   return relations.find(([holds]) => !holds(bounds))?.[1];
 }

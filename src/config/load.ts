@@ -31,7 +31,7 @@ export interface LoadedConfig extends LoadedOptions<Config> {
   readonly table: OptionTable;
   /** Their values, by the same names. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** What the environment has of the variables that credentials may refer to. */
+  /** Variables of the environment that credentials may refer to. */
   readonly variables: ReadonlyMap<string, string>;
 }
 

@@ -36,7 +36,7 @@ export class RunningConfig {
     return this.#loaded.config;
   }
 
-  /** What the environment has of the variables that credentials may refer to. */
+  /** Variables of the environment that credentials may refer to. */
   get variables(): ReadonlyMap<string, string> {
     return this.#loaded.variables;
   }

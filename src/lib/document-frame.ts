@@ -152,7 +152,7 @@ export class DocumentFrame extends RowTable {
     return this.ttlBaseMs(row);
   }
 
-  /** What a part row belongs to, as `parts/part-body.ts` reads it. */
+  /** The part id of a part row, as `parts/part-body.ts` reads it. */
   partId(row: number): number {
     return this.view.getUint32(this.view.getUint32(this.at(row) + 32, true), true);
   }

@@ -162,7 +162,7 @@ const needed: Readonly<Record<ConnectionKind, keyof ConnectionOptions>> = {
   web_search: 'searchService',
 };
 
-/** What is wrong with a connection as a whole; goes on from its name. */
+/** The first fault of a connection as a whole, as the end of a sentence that its name begins; undefined when it has none. */
 export function connectionComplaint(entry: ConnectionOptions): string | undefined {
   const { kind, protocol, databaseProvider } = entry;
   if (kind === undefined) return ` has no "kind": give one of ${connectionKinds.join(', ')}`;

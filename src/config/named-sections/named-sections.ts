@@ -8,7 +8,7 @@ export interface NamedSection {
   readonly help: string;
   /** Options of one entry; their keys are those below `SECTION.NAME`. */
   readonly members: OptionTable;
-  /** What is wrong with the members of one entry together, as a sentence; undefined when nothing is. */
+  /** The first conflict between the members of one entry, as a sentence; undefined when there is none. */
   readonly complaint?: (entry: never, name: string) => string | undefined;
 }
 

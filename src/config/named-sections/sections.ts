@@ -2,7 +2,7 @@ import { type ConnectionOptions, connectionComplaint, connectionMembers } from '
 import type { NamedSection } from './named-sections.ts';
 import { type ProviderOptions, providerMembers } from './provider-options.ts';
 
-/** What the named sections hold, by the name of each entry. */
+/** Contents of the named sections, by the name of each entry. */
 export interface NamedEntries {
   readonly connections: ReadonlyMap<string, ConnectionOptions>;
   readonly providers: ReadonlyMap<string, ProviderOptions>;

@@ -3,7 +3,7 @@ import { allowedVariables } from '../named-sections/credential-kinds.ts';
 import { option, optional } from '../option.ts';
 import { flag, integer, size, text } from '../value-kind.ts';
 
-/** Who may call, what is audited, where secrets lie. */
+/** Options of authentication, the audit log and secrets. */
 export const accessOptions = {
   authEnabled: option({
     key: 'auth.enabled',

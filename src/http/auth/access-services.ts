@@ -26,7 +26,7 @@ export function permissionOf({ resource, resourceType, level }: Grant): Permissi
   return { resource, resource_type: resourceType, type: level };
 }
 
-/** What is said of users below `/users`, and of every subject below `/subjects`. */
+/** Grants and filters of users lie below `/users`, those of every subject below `/subjects`. */
 export type SubjectPath = '/auth/v1/users/:user' | '/auth/v1/subjects/:subject';
 
 /** The subject of a path of either form. */

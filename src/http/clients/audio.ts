@@ -72,7 +72,7 @@ async function readRequest(bytes: Uint8Array, request: Request): Promise<FormReq
   return { file, model, language: form.texts.get('language'), format };
 }
 
-/** What would change the answer, and is not done here. */
+/** Refuses options that would change the answer and are not supported. */
 function refuseRest(texts: ReadonlyMap<string, string>): void {
   const refuse = (name: string, why: string) => {
     throw new ServiceError('invalid_request', `${name}: ${why}`);

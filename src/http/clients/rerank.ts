@@ -21,7 +21,7 @@ import { checkTexts, truncation } from '../inference/texts-of-request.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { soleModel } from './sole-model.ts';
 
-/** What is asked of the model, and how the answer is written. */
+/** The request to the model, and the form of the answer. */
 interface RerankForm {
   readonly request: RerankRequest;
   readonly answer: (reranked: Reranked) => object;
@@ -75,7 +75,7 @@ function byDocuments(inference: Inference, body: DocumentsRerankRequest): Rerank
   const model = body.model ?? soleModel(inference, 'rerankers').name;
   const texts = documents.map((each) => (typeof each === 'string' ? each : each.text));
   return {
-    // What is too long is cut by the services that these clients are made for.
+    // The services that these clients are made for cut texts that are too long.
     request: { model, query, texts, truncate: 'end' },
     answer: ({ model: used, scores, tokens }) => ({
       id: crypto.randomUUID(),

@@ -17,7 +17,7 @@ import { soleModel } from './sole-model.ts';
 
 const vectorsSchema = Type.Array(Type.Array(Type.Number()), { description: 'A vector for each of `inputs`.' });
 
-/** What clients of Text Embeddings Inference ask for, beside `/rerank`. */
+/** Routes for clients of Text Embeddings Inference, beside `/rerank`. */
 export function teiRoutes(inference: Inference): Route[] {
   const own = new OwnProvider(inference);
   const embed = embedder(inference);

@@ -6,12 +6,12 @@ import type { FinishReason, Usage } from '../../protocol/inference/generate.ts';
 import { type CompletionHead, usageOfOutputs } from '../inference/generation/completion-body.ts';
 import type { ChunkWriter } from '../inference/generation/streamed-answer.ts';
 
-/** What the choices of an answer share. */
+/** Members that the choices of an answer share. */
 export interface TextCompletion {
   readonly head: CompletionHead;
   /** Choices for each prompt. */
   readonly choices: number;
-  /** What the answers to each prompt begin with. */
+  /** Texts that the answers to each prompt begin with. */
   readonly echoes: readonly string[];
   readonly wantsLogprobs: boolean;
   readonly includeUsage: boolean;

@@ -82,7 +82,7 @@ function renderStatus(source: ClusterSource, caller: Caller) {
   };
 }
 
-/** What requests to models came to since the start, by the provider that was asked. */
+/** Counts of requests to models since the start, by provider. */
 function renderProviders(source: ClusterSource) {
   const own = source.ownModels();
   return [

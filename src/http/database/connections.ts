@@ -15,7 +15,7 @@ export interface ConnectionRoutesDeps extends InvokeDeps {
 const tag = 'connections';
 const expansions = ['models', 'status'];
 
-/** What the server is connected with, and requests through it. */
+/** Routes that list the connections of the server, probe them, and send requests through them. */
 export function connectionRoutes(deps: ConnectionRoutesDeps): Route[] {
   const invoke = new ConnectionInvoke(deps);
   return [

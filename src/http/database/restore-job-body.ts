@@ -18,7 +18,7 @@ export function restoreJobBody({ record, state }: ShownRestore): RestoreJobBody 
     backup_id: backupId,
     phase: record.phase,
     cancel_requested: cancelRequested,
-    // What is published is durable: both are one transaction.
+    // Publishing and durability are one transaction, so nothing waits between them.
     durability_pending_table_count: 0,
     published_table_count: of('published'),
     completed_table_count: tables.length - of('waiting'),

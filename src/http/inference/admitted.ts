@@ -1,7 +1,7 @@
 import type { Finished, InferenceCall } from '../../inference/admission.ts';
 import type { Inference } from '../../inference/inference.ts';
 
-/** What the work for a request sees of its HTTP side. */
+/** The HTTP side of a request as its work sees it. */
 interface Call extends InferenceCall {
   addTiming(stage: string, durationMs: number): void;
 }

@@ -106,7 +106,7 @@ function wanted({ model, inputs, texts, schema, options = {} }: ExtractBody): Om
   };
 }
 
-/** What the inputs say, line by line; a reader writes down what images among them say. */
+/** Texts of the inputs, line by line; a reader transcribes the images among them. */
 async function textsOf(
   inference: Inference,
   { inputs = [], options }: ExtractBody,

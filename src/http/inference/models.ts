@@ -85,7 +85,7 @@ function listModels(inference: Inference, caller: Caller): object {
     allow_downloads: allowDownloads,
     backends,
     ...Object.fromEntries(kinds),
-    // What classifies texts and finds entities here are extractors and generators.
+    // Extractors and generators classify texts and find entities here.
     classifiers: {},
     recognizers: {},
   };
@@ -132,7 +132,7 @@ const fixedModel: Model = {
   loaded: true,
 };
 
-/** What comes out of models of a kind, in the words of routers of models. */
+/** Output modalities of a kind, in the words of routers of models. */
 const outputs: Readonly<Record<ModelKind, string[]>> = {
   chunkers: ['text'],
   rerankers: ['rerank'],
@@ -151,7 +151,7 @@ export function usableContext({ kind, manifest }: InstalledModel, settings: Infe
   return Math.min(context_length ?? settings.contextTokensMax, settings.contextTokensMax);
 }
 
-/** What is told of an installed model, beside whether it is loaded now. */
+/** The entry of an installed model, beside whether it is loaded now. */
 export function modelEntry(model: InstalledModel, { pool, settings }: Pick<Inference, 'pool' | 'settings'>): Model {
   const { name, kind, created, manifest, contextSource } = model;
   const owner = name.includes('/') ? name.slice(0, name.indexOf('/')) : 'local';

@@ -10,7 +10,7 @@ import { namesMsgpack } from './msgpack/msgpack-answer.ts';
 const noTables: readonly string[] = [];
 const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
 
-/** What an exchange asks of the application. */
+/** Services of the application that an exchange uses. */
 export interface ExchangeHost {
   /** Begins an answer that outlives its handler. */
   openStream(exchange: Exchange, onStop: (error: ServiceError) => void): OpenStream;

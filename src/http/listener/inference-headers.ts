@@ -8,7 +8,7 @@ export interface Permits {
 }
 
 /**
- * What clients of the OpenAI interface read beside an answer. Requests are bounded at one time, not in a minute: a limit is
+ * Headers that clients of the OpenAI interface read beside an answer. Requests are bounded at one time, not in a minute: a limit is
  * the number of permits, and what remains is free when the headers are written.
  */
 export function addInferenceHeaders(headers: Headers, durationMs: number, permits: Permits | undefined): void {

@@ -83,7 +83,7 @@ export function isPreflight(request: Request): boolean {
   return request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
 }
 
-/** What a preflight is told of a path with these methods. */
+/** Headers that answer a preflight of a path with these methods. */
 export function preflightHeaders(request: Request, methods: readonly string[]): Record<string, string> {
   const asked = request.headers.get('access-control-request-headers');
   return {

@@ -5,7 +5,7 @@ interface ReadBodyOptions {
   /** Bytes, after inflation. */
   readonly bytesMax: number;
   readonly gzip: boolean;
-  /** What a body read in chunks may take; every `bytesPerSecondMin` bytes that arrive buy one second more. */
+  /** Time for a body that is read in chunks; every `bytesPerSecondMin` bytes that arrive buy one second more. */
   readonly deadlineMs: number;
   readonly bytesPerSecondMin: number;
   readonly clock: Clock;

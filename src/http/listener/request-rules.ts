@@ -221,7 +221,7 @@ export class RequestRules implements ExchangeHost {
     );
   }
 
-  /** What was thrown, as what the caller may see. What is the server's own failure goes to the log. */
+  /** The error that the caller may see for what was thrown. A failure of the server itself goes to the log. */
   #understand({ requestId, route, params }: Exchange, thrown: unknown): ServiceError {
     const error = toServiceError(thrown);
     const where = { request_id: requestId, route: route?.path, table: params.table, ...error.details };

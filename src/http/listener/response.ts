@@ -13,7 +13,7 @@ const emptyHeaders = new Headers({ 'cache-control': 'no-store' });
 /** By hundredths of a millisecond. */
 const keptTimings = Array.from({ length: 1_000 }, (_, hundredth) => timingText(hundredth / 100));
 
-/** What a handler has returned, with the status of its route. */
+/** The value that a handler returned, with the status of its route. */
 export function toReply(answer: RouteAnswer, exchange: Exchange): Reply | Response {
   if (answer instanceof Reply || answer instanceof Response) return answer;
   const status = exchange.route?.successStatus ?? 200;

@@ -41,7 +41,7 @@ export class ServerListener {
     this.#server = this.#listen(host, taken, tls);
   }
 
-  /** What connections are encrypted with; undefined for plain HTTP. */
+  /** Certificate and key of new connections; undefined for plain HTTP. */
   get tls(): TlsMaterial | undefined {
     return this.#tls;
   }

@@ -10,7 +10,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
  */
 export type ScanJson = (bytes: Uint8Array) => void;
 
-/** What messages call a value and the parts of it. */
+/** Names of a value and its parts in messages. */
 interface Said {
   readonly whole: string;
   readonly part: string;

@@ -71,7 +71,7 @@ export interface RouteContext<Params, Query, Body> {
 }
 
 export interface OpenStream {
-  /** What the caller may be told of something that was thrown in the middle; a fault of ours goes to the log. */
+  /** The error that the caller may see for something thrown in mid-stream; an internal fault goes to the log. */
   failed(thrown: unknown): ServiceError;
   /** The last byte has been handed over. */
   end(): void;

@@ -2,7 +2,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Method, type Route } from './route.ts';
 
 interface Part {
-  /** What the part is, as a caller reads it after "...is not built yet". */
+  /** Subject of the sentence "... is not built yet" that the caller reads. */
   readonly name: string;
   /** `METHOD /path` */
   readonly routes: readonly string[];

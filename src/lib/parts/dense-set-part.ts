@@ -50,7 +50,7 @@ export function readDenseSet(body: Uint8Array): SpanVector[] {
   return vectors;
 }
 
-/** What the vectors of a body of form 3 stand for, without them. */
+/** Spans of text behind the vectors of a body of form 3. */
 export function readDenseSpans(body: Uint8Array): TextSpan[] {
   return readHead(new PayloadReader(payloadOf(body))).spans;
 }

@@ -4,7 +4,7 @@ const contentBytes = 8;
 const ofItsDocument = 0n;
 
 /**
- * What a list of edges was made from, in the place of a source hash: the sequence of the document (u64), then 64 bits of a
+ * The origin of a list of edges, in the place of a source hash: the sequence of the document (u64), then 64 bits of a
  * hash. Edges count from the write of their document on, so that they are made again with each, also of an equal artifact.
  */
 export function edgeStamp(documentSequence: number, madeFrom: string): Uint8Array {

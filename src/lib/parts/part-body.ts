@@ -22,7 +22,7 @@ export const partForm = {
 } as const;
 type PartForm = (typeof partForm)[keyof typeof partForm];
 
-/** What the part belongs to: the part id of an index or an enrichment. */
+/** The part id of the index or the enrichment that the part belongs to. */
 export function partIdOfBody(body: Uint8Array): number {
   return viewOf(body).getUint32(0, true);
 }
@@ -37,12 +37,12 @@ export function sourceHashOf(body: Uint8Array): Uint8Array | undefined {
   return hashIsThere(body) ? body.subarray(headBytes, headBytes + sourceHashBytes) : undefined;
 }
 
-/** What follows the head, copied so that it is aligned. */
+/** Bytes after the head, copied so that they are aligned. */
 export function payloadOf(body: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(payloadViewOf(body));
 }
 
-/** What follows the head, where it lies. */
+/** Bytes after the head, not copied. */
 export function payloadViewOf(body: Uint8Array): Uint8Array {
   return body.subarray(hashIsThere(body) ? headBytes + sourceHashBytes : headBytes);
 }

@@ -42,7 +42,7 @@ export function readSparseSet(body: Uint8Array): SpanSparseVector[] {
   return vectors;
 }
 
-/** What the vectors of a body of form 7 stand for, without them. */
+/** Spans of text behind the vectors of a body of form 7. */
 export function readSparseSpans(body: Uint8Array): TextSpan[] {
   return readHeads(new PayloadReader(payloadOf(body))).map(({ entries: _, ...span }) => span);
 }

@@ -10,7 +10,7 @@ interface Call {
   arguments: string;
 }
 
-/** What has been said since the last line. */
+/** Output since the last line. */
 interface Said {
   content: string;
   thinking: string;

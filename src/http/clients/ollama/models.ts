@@ -13,7 +13,7 @@ import { pull } from './pull.ts';
 
 const bytesMax = 64 * 1024;
 const tag = 'Ollama';
-/** What clients of Ollama show as for ever. */
+/** Clients of Ollama show this time as for ever. */
 const foreverMs = 100 * 365 * 24 * 3_600_000;
 const read = { inference: 'read' } as const;
 const write = { inference: 'write' } as const;

@@ -58,7 +58,7 @@ export class ResponseEvents {
     return { events: [...before, this.#event(type, { response })], response };
   }
 
-  /** What the assistant said, as a conversation has it. */
+  /** The turn of the assistant, as a conversation has it. */
   message(): MessageBody {
     const items = this.#items as {
       type: string;

@@ -6,7 +6,7 @@ import { readChatRequest } from '../../inference/generation/chat-request.ts';
 
 type Part = Exclude<Extract<ResponseInputItem, { role: string }>['content'], string>[number];
 
-/** What a response is asked for: the conversation so far, and the request that goes on with it. */
+/** The conversation so far, and the request that goes on with it. */
 export interface ReadResponse {
   /** Instructions aside, which are of one response alone. */
   readonly conversation: readonly MessageBody[];

@@ -9,7 +9,7 @@ export interface StoredResponse {
   readonly owner: string;
   /** The answer as it was given. */
   readonly body: object;
-  /** What was said up to its end, instructions aside. */
+  /** The conversation up to its end, without instructions. */
   readonly conversation: readonly MessageBody[];
 }
 

@@ -125,7 +125,7 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
       caller,
       signal: stream.signal,
       onPiece: (_choice, deltas) => {
-        // What opens the stream comes first.
+        // The opening events come first.
         if (deltas.length > 0) stream.open();
         send(events.pieces(deltas));
       },
@@ -137,7 +137,7 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
   });
 }
 
-/** What is given back of the request. */
+/** Members of the request that the answer repeats. */
 function headOf(id: string, body: ResponsesRequest, { generation }: ReadResponse, { clock }: Inference): object {
   return {
     id,

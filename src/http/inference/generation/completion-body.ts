@@ -6,7 +6,7 @@ import type { GenerateEvent, TokenLogprob } from '../../../model-host/operations
 import type { GenerateResponse, LogprobsBody, SpeculationBody, Usage } from '../../../protocol/inference/generate.ts';
 import { usageOf } from '../../../protocol/inference/usage.ts';
 
-/** What every answer to one request says of itself. */
+/** Members that every answer to one request shares. */
 export interface CompletionHead {
   readonly id: string;
   /** Seconds since 1970. */

@@ -11,7 +11,7 @@ type OnPiece = NonNullable<GenerationOptions['onPiece']>;
 
 /** Writes the chunks of one streamed answer as JSON. */
 export interface ChunkWriter {
-  /** What comes before all else. */
+  /** Events that open the stream. */
   begin(): string[];
   pieces(...piece: Parameters<OnPiece>): string[];
   /** The last chunk of a choice. */

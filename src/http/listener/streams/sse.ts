@@ -32,7 +32,7 @@ export class SseStream {
   readonly #deps: SseDeps;
   /** Where events go once the server has begun to send. */
   #sink: ReadableStreamDirectController | undefined;
-  /** What was sent before that. */
+  /** Text that was sent before that. */
   #early = '';
   /** Bytes that the socket has not taken. */
   #unsentBytes = 0;

@@ -33,7 +33,7 @@ function readPem(path: string): string {
   return parsed(path, () => readFileSync(path, 'utf8'));
 }
 
-/** What a library says of a key is left out of the message. */
+/** The message of a library may quote the key, so it is left out. */
 function parsed<Value>(path: string, read: () => Value): Value {
   try {
     return read();
