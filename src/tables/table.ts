@@ -5,6 +5,7 @@ import type { RangeFacts } from '../indexing/at-rest/range-facts.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
+import { expiredAtOrBeforeMs } from '../lib/ttl.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
 import { isValuesOnly } from './indexes/index-record.ts';
@@ -108,7 +109,7 @@ export class Table implements TableView {
 
   /** Documents whose base time is at or before this have expired; undefined when they live for ever. */
   expiredAtOrBeforeMs(nowMs: number): number | undefined {
-    return this.#ttl && nowMs - this.#ttl.durationMs;
+    return expiredAtOrBeforeMs(nowMs, this.#ttl?.durationMs);
   }
 
   /** Aborted when the table is dropped or the server stops: background work lets go of its ranges. */

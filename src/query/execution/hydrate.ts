@@ -1,5 +1,6 @@
 import { textLegName } from '../../index-kinds/full-text.ts';
 import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
+import { hasExpired } from '../../lib/ttl.ts';
 import { type NativePlan, textPlan } from '../plan/native-plan.ts';
 import type { CursorPosition } from './page-cursor.ts';
 import {
@@ -81,7 +82,7 @@ export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryT
     const range = numberOf(hits, index, 'range');
     const document = rows[range]?.get(numberOf(hits, index, 'ordinal'));
     const score = numberOf(hits, index, 'score');
-    if (!document || hasExpired(document, target)) {
+    if (!document || hasExpired(document.ttlBaseMs, target.expiredAtOrBeforeMs)) {
       droppedScore = Math.max(droppedScore ?? score, score);
       continue;
     }
@@ -171,9 +172,4 @@ function slicesOf(ordinals: number[]): number[][] {
   for (let start = 0; start < ordinals.length; start += sliceHits)
     slices.push(ordinals.slice(start, start + sliceHits));
   return slices;
-}
-
-function hasExpired(document: HydratedDocument, target: QueryTarget): boolean {
-  const bound = target.expiredAtOrBeforeMs;
-  return bound !== undefined && document.ttlBaseMs !== undefined && document.ttlBaseMs <= bound;
 }

@@ -1,3 +1,4 @@
+import { expiredAtOrBeforeMs, hasExpired } from '../../lib/ttl.ts';
 import type { RangeCounters } from '../range/range-counters.ts';
 import type { RowHead } from '../range/stored-rows.ts';
 
@@ -10,12 +11,8 @@ export interface EvaluationContext {
 }
 
 /** An expired document is still stored, but absent for everybody who reads. */
-export function hasExpired(row: RowHead, context: EvaluationContext): boolean {
-  return (
-    context.ttlDurationMs !== undefined &&
-    row.ttlBaseMs !== 0 &&
-    row.ttlBaseMs + context.ttlDurationMs <= context.timeMs
-  );
+export function isExpired({ ttlBaseMs }: RowHead, { timeMs, ttlDurationMs }: EvaluationContext): boolean {
+  return hasExpired(ttlBaseMs === 0 ? undefined : ttlBaseMs, expiredAtOrBeforeMs(timeMs, ttlDurationMs));
 }
 
 /** Whether a document that has expired may still have parts, which one written in its place must not inherit. */

@@ -5,7 +5,7 @@ import type { RangeWriter } from '../range/range-writer.ts';
 import type { KeyedRow } from '../range/stored-rows.ts';
 import { deletedIdsMax, type RangeWrite, type WriteCounts } from '../write-request.ts';
 import { EdgeLists, isEdgeList } from './edge-lists.ts';
-import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
+import { type EvaluationContext, isExpired, partsMayOutlive } from './evaluation-context.ts';
 import { documentOfRow, putWithImage, removeWithImage, storePartWithImage } from './row-writes.ts';
 import { jsonEquals } from './transforms.ts';
 
@@ -41,7 +41,7 @@ export function evaluateMerge(
   const upsert = (row: number, held: KeyedRow | null) => {
     if (window.dryRun || !frame) return;
     counts.upserted += 1;
-    const expired = held !== null && partsMayOutlive(file.state, context) && hasExpired(held, context);
+    const expired = held !== null && partsMayOutlive(file.state, context) && isExpired(held, context);
     // Its parts must not pass to its successor.
     if (expired) removeWithImage(file, images, held.key, held);
     const place = putWithImage(file, images, documentOfRow(frame, row), expired ? null : held);
@@ -65,7 +65,7 @@ export function evaluateMerge(
     missing.delete(key);
     // What does not match its checksum is replaced, whatever it seems to say.
     const isIntact = Bun.hash.crc32(held.body) === held.crc;
-    const isKept = isIntact && !hasExpired(held, context) && documentsEqual(held.body, frame.body(row));
+    const isKept = isIntact && !isExpired(held, context) && documentsEqual(held.body, frame.body(row));
     if (!isKept) return upsert(row, held);
     const changed = partsOf(frame, row).filter((part) => !partEquals(stored, held.ordinal, frame, part));
     if (changed.length === 0) counts.skipped += 1;

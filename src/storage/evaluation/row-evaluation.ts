@@ -12,7 +12,7 @@ import {
   zeroCounts,
 } from '../write-request.ts';
 import { EdgeLists, isEdgeList, isWholeList } from './edge-lists.ts';
-import { type EvaluationContext, hasExpired, partsMayOutlive } from './evaluation-context.ts';
+import { type EvaluationContext, isExpired, partsMayOutlive } from './evaluation-context.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
 import { restoreRows } from './restore-rows.ts';
 import {
@@ -37,7 +37,7 @@ const encoder = new TextEncoder();
 export function checkReadAssertion(file: RangeWriter, assertion: ReadAssertion, context: EvaluationContext): void {
   const { key, table } = assertion;
   const row = file.find(encoder.encode(key));
-  const version = row && !hasExpired(row, context) ? versionOf(file, row.sequence) : 0;
+  const version = row && !isExpired(row, context) ? versionOf(file, row.sequence) : 0;
   if (version === assertion.version) return;
   throw new ServiceError('transaction_conflict', `the document "${key}" has changed since it was read`, {
     details: {
@@ -127,7 +127,7 @@ function fillInPlace(work: RowWork, frame: DocumentFrame): number {
     const kind = frame.kind(row);
     if (kind === rowKind.put) {
       const held = mayInherit ? (file.find(frame.keyBytes(row)) ?? null) : undefined;
-      if (held && hasExpired(held, context)) return row;
+      if (held && isExpired(held, context)) return row;
       const place = file.put(documentOfRow(frame, row), held);
       fillPlace(frame, row, place);
       work.document = place;
@@ -172,7 +172,7 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
       rewriteTtlBase(work, images, frame.key(row), held);
       return;
     }
-    const live = held && !hasExpired(held, context) ? held : undefined;
+    const live = held && !isExpired(held, context) ? held : undefined;
     const result = transformDocument(live, frame.body(row), {
       ...context,
       rangeId: file.rangeId,
@@ -217,7 +217,7 @@ function rewriteTtlBase(work: RowWork, images: FrameBuilder, name: string, held:
 
 /** To its caller an expired document was not there. */
 function countDeleted({ counts, context }: RowWork, held: RowHead): void {
-  if (!hasExpired(held, context)) counts.deleted += 1;
+  if (!isExpired(held, context)) counts.deleted += 1;
 }
 
 /**
@@ -228,14 +228,14 @@ function documentOf(work: RowWork, frame: DocumentFrame, row: number): Pick<RowP
   const sequence = frame.requiredSequence(row);
   if (sequence === 0) return must(work.document, 'a part row without the document that it belongs to');
   const held = work.file.find(frame.keyBytes(row));
-  if (held?.sequence !== sequence || hasExpired(held, work.context)) return undefined;
+  if (held?.sequence !== sequence || isExpired(held, work.context)) return undefined;
   return { ordinal: held.ordinal, isNew: false };
 }
 
 /** What a put replaces: an expired document with its parts is deleted first, so that its successor begins without. */
 function toReplace(work: RowWork, images: FrameBuilder, key: Uint8Array, held: RowHead | undefined): RowHead | null {
   const { file, context } = work;
-  if (!held || !partsMayOutlive(file.state, context) || !hasExpired(held, context)) return held ?? null;
+  if (!held || !partsMayOutlive(file.state, context) || !isExpired(held, context)) return held ?? null;
   removeWithImage(file, images, key, held);
   return null;
 }

@@ -3,6 +3,7 @@ import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
+import { hasExpired } from '../../lib/ttl.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { IndexedBodies } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
@@ -11,7 +12,6 @@ import { readRowFilters } from '../../query/plan/row-filter.ts';
 import type { NodeFilter } from '../../query/request/graph/graph-request.ts';
 import { synonymsOf } from '../../query/request/synonyms.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
-import { hasExpired } from '../reads/document-reads.ts';
 import { type ScanFilter, scanFilterOf } from '../reads/scan-filter.ts';
 import type { Table } from '../table.ts';
 import { intervalOf } from '../writes/frame-split.ts';
@@ -106,7 +106,7 @@ export class Visibility {
       const document = this.#documentOf(must(ranges[at], 'intervals cover every key'), key);
       const fits = this.#filter?.filter_prefix === undefined || key.startsWith(this.#filter.filter_prefix);
       this.#decided.set(key, fits && document === undefined && this.#plan === undefined);
-      if (document && fits && !hasExpired(document, expiredAtOrBefore)) found[at]?.push(document);
+      if (document && fits && !hasExpired(document.ttlBaseMs, expiredAtOrBefore)) found[at]?.push(document);
     }
     for (const { key } of (await this.#permitted(found)).flat()) this.#decided.set(key, true);
   }
@@ -123,7 +123,7 @@ export class Visibility {
     for (const key of keys) {
       const at = intervalOf(key, table.ranges);
       const document = this.#bodies.get(must(ranges[at], 'intervals cover every key').stored, key);
-      if (document && !hasExpired(document, expiredAtOrBefore)) found[at]?.push(document);
+      if (document && !hasExpired(document.ttlBaseMs, expiredAtOrBefore)) found[at]?.push(document);
     }
     return (await this.#permitted(found)).flat();
   }

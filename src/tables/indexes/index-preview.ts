@@ -7,6 +7,7 @@ import { readIndexConfig } from '../../index-kinds/configuration/index-config.ts
 import { shownIndexConfig } from '../../index-kinds/configuration/managed-source.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { CodePointPlaces } from '../../lib/text/code-points.ts';
+import { hasExpired } from '../../lib/ttl.ts';
 import {
   type IndexPreview,
   type IndexPreviewRequest,
@@ -17,7 +18,6 @@ import {
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { checkIndexName } from '../../protocol/names.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { hasExpired } from '../reads/document-reads.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 
@@ -87,7 +87,7 @@ export class IndexPreviews {
       for (let more = true; more && keys.length < count; ) {
         const bounds = { fromKey: after, fromInclusive: after === '', toKey: null, toInclusive: false };
         const page = stored.documents.page(bounds, count - keys.length, limits.scanPageBytesMax);
-        keys.push(...page.documents.filter((document) => !hasExpired(document, bound)).map(({ key }) => key));
+        keys.push(...page.documents.filter((document) => !hasExpired(document.ttlBaseMs, bound)).map(({ key }) => key));
         more = page.more && page.lastKey !== undefined;
         after = page.lastKey ?? '';
       }
@@ -102,7 +102,7 @@ export class IndexPreviews {
     {
       using lease = await table.leaseOf(key);
       const document = lease.range.stored.documents.get(key);
-      if (!document || hasExpired(document, bound)) return undefined;
+      if (!document || hasExpired(document.ttlBaseMs, bound)) return undefined;
       body = document.body;
     }
     return await preview.of(body);

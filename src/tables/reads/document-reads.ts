@@ -7,6 +7,7 @@ import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import { onOneLine } from '../../lib/text/json-text.ts';
+import { hasExpired } from '../../lib/ttl.ts';
 import type { ScanRequest } from '../../protocol/database/writes.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -148,7 +149,8 @@ export class DocumentReads {
   }
 
   #living(table: Table, stored: RangeReader, document: StoredDocument | undefined): ReadDocument {
-    if (!document || hasExpired(document, table.expiredAtOrBeforeMs(this.#clock.nowMs()))) throw keyNotFound(table);
+    if (!document || hasExpired(document.ttlBaseMs, table.expiredAtOrBeforeMs(this.#clock.nowMs())))
+      throw keyNotFound(table);
     return { document, version: stored.versionOf(document), parts: undefined };
   }
 
@@ -230,7 +232,7 @@ export class DocumentReads {
 
   async #lines(table: Table, page: DocumentPage, { filter, parts, render, hides }: PageLines): Promise<string[]> {
     const bound = table.expiredAtOrBeforeMs(this.#clock.nowMs());
-    const living = page.documents.filter((document) => !hasExpired(document, bound));
+    const living = page.documents.filter((document) => !hasExpired(document.ttlBaseMs, bound));
     const matches = await filter?.matches(living);
     const shown = matches ? living.filter((_, index) => matches[index]) : living;
     const lines = shown.map((document) => {
@@ -261,14 +263,6 @@ const unknownLine = JSON.stringify({
 function damagedLine(key: string, what: string): string {
   const message = `${what} ${JSON.stringify(key)} does not match its checksum; write the document again`;
   return JSON.stringify({ _id: key, key, _error: { code: 'data_corrupted', message } });
-}
-
-export function hasExpired(
-  document: { ttlBaseMs: number | undefined },
-  expiredAtOrBeforeMs: number | undefined,
-): boolean {
-  if (expiredAtOrBeforeMs === undefined || document.ttlBaseMs === undefined) return false;
-  return document.ttlBaseMs <= expiredAtOrBeforeMs;
 }
 
 /** `from` is exclusive and `to` inclusive unless the request says otherwise. */

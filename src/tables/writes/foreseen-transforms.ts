@@ -1,8 +1,8 @@
 import { type DocumentFrame, rowKind } from '../../lib/document-frame.ts';
+import { hasExpired } from '../../lib/ttl.ts';
 import { transformBody } from '../../storage/evaluation/transform-document.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { ReadAssertion } from '../../storage/write-request.ts';
-import { hasExpired } from '../reads/document-reads.ts';
 import type { Table } from '../table.ts';
 
 /** What the transforms of a frame will make of the documents that are stored now. */
@@ -36,7 +36,7 @@ export function foreseeTransforms(
     if (kind !== rowKind.transform) continue;
     if (!current.has(key)) {
       const document = stored.documents.get(key);
-      const live = document && !hasExpired(document, bound) ? document : undefined;
+      const live = document && !hasExpired(document.ttlBaseMs, bound) ? document : undefined;
       current.set(key, { row, body: live?.body });
       read.push({ rangeId: stored.rangeId, key, version: live ? stored.versionOf(live) : 0, table: table.name });
     }
