@@ -14,8 +14,8 @@ export function documentOfRow(frame: DocumentFrame, row: number): NewDocument {
   return { key, body, ttlBaseMs: frame.ttlBaseMs(row), writtenMs: frame.writtenMs(row), crc };
 }
 
-/** Fills the place that the writer gave a put of `frame`. */
-export function fillPlace(frame: DocumentFrame, row: number, place: RowPlace): void {
+/** Fills the place that the writer gave a row of `frame`. */
+export function fillPlace(frame: DocumentFrame | FrameBuilder, row: number, place: RowPlace): void {
   frame.setFlags(row, place.isNew ? rowOrdinalIsNew : 0);
   frame.setOrdinal(row, place.ordinal);
   frame.setSequence(row, place.sequence);

@@ -177,7 +177,7 @@ export class RangeWriter {
     const sequence = state.nextSequence;
     const times = [ttlBaseMs || null, writtenMs || null] as const;
     // Nearly all are new, in the order of their ordinals: neither that nor the key is looked for then.
-    const isTaken = ordinal === 0 || (ordinal < state.nextOrdinal && this.findOrdinal(ordinal) !== undefined);
+    const isTaken = ordinal === 0 || (this.mayHold(ordinal) && this.findOrdinal(ordinal) !== undefined);
     const isNew = !isTaken && this.#statements.insert.run(ordinal, key, sequence, ...times, crc, body).changes > 0;
     if (!isNew) {
       const held = this.find(key);
@@ -194,6 +194,11 @@ export class RangeWriter {
     state.bytes += body.byteLength;
     this.#writtenBytes += body.byteLength;
     return { ordinal, sequence, isNew: true };
+  }
+
+  /** False: no document has ever had this ordinal here. */
+  mayHold(ordinal: number): boolean {
+    return ordinal < this.state.nextOrdinal;
   }
 
   findOrdinal(ordinal: number): RowHead | undefined {
