@@ -156,6 +156,11 @@ export class QueryService {
     const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
     const { schema } = table.settings;
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
+    // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
+    const again = (error: unknown) => {
+      if (target.isOpen() || attempt === attemptsMax) throw error;
+      return this.#answer(request, pathTable, caller, attempt + 1);
+    };
     let executed: ExecutedQuery;
     let found = legs;
     try {
@@ -165,9 +170,7 @@ export class QueryService {
       }
       executed = await this.#execute(searched, planned, nowMs);
     } catch (error) {
-      // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
-      if (target.isOpen() || attempt === attemptsMax) throw error;
-      return this.#answer(request, pathTable, caller, attempt + 1);
+      return again(error);
     }
     times.end('search');
     if (search.plan.explain) explainChunks(executed.hits, table);
@@ -177,13 +180,17 @@ export class QueryService {
     }
     const graphs = await this.#searchGraphs(planned, executed, caller, found);
     if (planned.expansion === 'union' && graphs) {
-      executed = await withNodes(executed, graphs.shownKeys(), search, searched);
+      try {
+        executed = await withNodes(executed, graphs.shownKeys(), search, searched);
+      } catch (error) {
+        return again(error);
+      }
     }
-    times.end('search');
     const stored = lease.ranges.map((range) => range.stored);
     const judged = planned.plan.row_filter === undefined ? undefined : target.bodies;
     const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, stored, judged);
     const page = await finishPage(executed, planned, target, parts);
+    times.end('search');
     const { stages, tookMs } = times;
     this.#deps.onQuery({ table: table.name, stages, tookMs, request: withoutCredentials(request) });
     return renderQueryResult(page.executed, {
