@@ -24,6 +24,14 @@ pub const BLOCK_DOCS: usize = 128;
 /// Names whose columns are kept open, and orders that are known.
 const NAMED_MAX: usize = 16;
 
+/// How long the texts of a field are.
+#[derive(Clone)]
+pub struct FieldNorms {
+    pub all: FieldNormReader,
+    /// Of the shortest text. Documents without the field have none.
+    pub least: u8,
+}
+
 pub struct SegmentColumns {
     pub ordinal: Column<u64>,
     pub sequence: Column<u64>,
@@ -34,7 +42,7 @@ pub struct SegmentColumns {
     fences: OnceLock<KeyFences>,
     least_key_ranks: OnceLock<Vec<u64>>,
     blocks_by_key: OnceLock<Vec<u32>>,
-    least_norms: Mutex<Vec<(Field, u8)>>,
+    norms: Mutex<Vec<(Field, FieldNorms)>>,
     field_files: Mutex<Vec<(Field, FieldFiles)>>,
     /// By the name of the column: those of the paths that orders have named.
     named: Mutex<Vec<(String, Vec<DynamicColumn>)>>,
@@ -56,7 +64,7 @@ impl SegmentColumns {
             fences: OnceLock::new(),
             least_key_ranks: OnceLock::new(),
             blocks_by_key: OnceLock::new(),
-            least_norms: Mutex::default(),
+            norms: Mutex::default(),
             field_files: Mutex::default(),
             named: Mutex::default(),
             first_docs: Mutex::default(),
@@ -93,16 +101,18 @@ impl SegmentColumns {
         })
     }
 
-    /// The norm of the shortest text of a field, whose norms these are. Documents without the field have none.
-    pub fn least_norm(&self, field: Field, norms: &FieldNormReader) -> u8 {
-        let mut known = self.least_norms.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((_, least)) = known.iter().find(|(of, _)| *of == field) {
-            return *least;
+    /// The norms of a field. `reader` is the segment's.
+    pub fn norms(&self, reader: &SegmentReader, field: Field) -> tantivy::Result<FieldNorms> {
+        let mut known = self.norms.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some((_, norms)) = known.iter().find(|(of, _)| *of == field) {
+            return Ok(norms.clone());
         }
-        let least =
-            (0..norms.num_docs()).map(|doc| norms.fieldnorm_id(doc)).filter(|norm| *norm > 0).min().unwrap_or(0);
-        known.push((field, least));
-        least
+        let all = reader.fieldnorms_readers().get_field(field)?;
+        let all = all.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1));
+        let norms = (0..all.num_docs()).map(|doc| all.fieldnorm_id(doc));
+        let norms = FieldNorms { least: norms.filter(|norm| *norm > 0).min().unwrap_or(0), all };
+        known.push((field, norms.clone()));
+        Ok(norms)
     }
 
     /// The files of a field's postings, which `reader` is of; `None` where they are gone.

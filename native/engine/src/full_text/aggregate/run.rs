@@ -123,7 +123,9 @@ fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineErro
             }
             _ => &[],
         };
-        if let Some(field) = fields.iter().find(|field| field.as_str() != KEY && index.has_only_text(field)) {
+        if let Some(field) =
+            fields.iter().find(|field| field.as_str() != KEY && index.mapping.facts_of(field).has_only_text)
+        {
             return Err(EngineError::new(
                 "invalid_query",
                 format!(

@@ -2,6 +2,7 @@
 
 mod cursor;
 mod glob;
+mod path_facts;
 mod path_table;
 mod property;
 mod rule;

@@ -1,10 +1,13 @@
 //! The mapping of one table: its document types and dynamic templates.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::cursor::SchemaCursor;
+use super::path_facts::{KnownPaths, PathFacts};
 use super::property::any_in_all;
-use super::rule::{DERIVED_SUFFIXES, FieldRule};
+use super::rule::{DERIVED_SUFFIXES, FieldRule, KEYWORD_SUFFIX};
 use super::templates::{DetectedType, Template};
 use crate::full_text::analysis::Analyzer;
 
@@ -30,6 +33,7 @@ pub struct TableMapping {
     pub any_in_all: bool,
     /// Strings are kept whole, and none is cut into words: the table's text index was dropped, but its filters are not.
     pub values_only: bool,
+    known_paths: KnownPaths,
 }
 
 impl TableMapping {
@@ -55,6 +59,7 @@ impl TableMapping {
             templates,
             enforced: schema["enforce_types"] == Value::Bool(true),
             values_only: schema["values_only"] == Value::Bool(true),
+            known_paths: KnownPaths::default(),
         }
     }
 
@@ -119,9 +124,32 @@ impl TableMapping {
         (0..self.types.len() + untyped).map(rule).collect()
     }
 
+    /// What queries ask of `path`, which may name a derived field.
+    pub fn facts_of(&self, path: &str) -> Arc<PathFacts> {
+        self.known_paths.of(path, || self.find_facts(path))
+    }
+
+    fn find_facts(&self, path: &str) -> PathFacts {
+        let rules = self.exact_rules(path);
+        let is_exact = |path: &str| self.exact_rules(path).iter().any(|rule| rule.exact);
+        let base = path.strip_suffix(KEYWORD_SUFFIX);
+        let exact_paths = [Some(path), base].into_iter().flatten().filter(|path| is_exact(path));
+        let exact_paths: Vec<String> = exact_paths.map(str::to_owned).collect();
+        let has_words = rules.iter().any(|rule| !rule.texts.is_empty());
+        let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
+        PathFacts {
+            analyzers: self.analyzers_of(path),
+            may_be_exact_only: rules.iter().any(|rule| rule.exact && rule.texts.is_empty()),
+            has_only_text: has_words && !has_values && exact_paths.is_empty(),
+            may_have_words: has_words || rules.is_empty(),
+            allows_typo: self.allows_typo(path),
+            exact_paths,
+        }
+    }
+
     /// What a query on whole strings of `path` has to expect. A declaration stands for documents of no type too: what
     /// one type declares to be text only has no exact form, unless another type gives it one.
-    pub fn exact_rules(&self, path: &str) -> Vec<FieldRule> {
+    fn exact_rules(&self, path: &str) -> Vec<FieldRule> {
         if self.is_derived(path) {
             return Vec::new();
         }
@@ -132,8 +160,7 @@ impl TableMapping {
         rules.into_iter().map(|(rule, _)| rule).collect()
     }
 
-    /// Whether words of `path` may be misspelt: no document type switches it off.
-    pub fn allows_typo(&self, path: &str) -> bool {
+    fn allows_typo(&self, path: &str) -> bool {
         let base = DERIVED_SUFFIXES.iter().find_map(|suffix| path.strip_suffix(suffix)).unwrap_or(path);
         self.rules_by_type(base).iter().all(|(rule, _)| !rule.typo_off)
     }
@@ -146,8 +173,7 @@ impl TableMapping {
         })
     }
 
-    /// The analyzers that strings at `path` may have been given; `path` may name a derived field.
-    pub fn analyzers_of(&self, path: &str) -> Vec<Analyzer> {
+    fn analyzers_of(&self, path: &str) -> Vec<Analyzer> {
         let mut analyzers = Vec::new();
         let mut collect = |base: &str, suffix: &str| {
             for (rule, _) in self.rules_by_type(base) {

@@ -136,7 +136,7 @@ impl PathColumns {
             columns.texts.extend(keys.map(Texts::new));
             return Ok(columns);
         }
-        let mut names = index.exact_paths(path);
+        let mut names = index.mapping.facts_of(path).exact_paths.clone();
         let with_texts = names.len();
         if !names.iter().any(|name| name == path) {
             names.push(path.to_owned());

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query};
 
 use crate::error::EngineError;
-use crate::full_text::analysis::Analyzer;
 use crate::full_text::dates::parse_date;
 use crate::full_text::fields::KEY;
 use crate::full_text::plan::{Node, QueryPlan, TermValue};
@@ -250,35 +249,33 @@ fn words_node(
     on_texts: impl Fn(&[TextField], Words<'_>) -> Box<dyn Query>,
 ) -> Result<Option<Box<dyn Query>>, EngineError> {
     let analyzer = named_analyzer(analyzer)?;
-    if asks_for_nothing(context, field, text, analyzer) {
+    let is_dropped = is_dropped(context.index, field, text, analyzer);
+    if is_dropped && !field.is_some_and(|path| may_be_whole(context, path)) {
         return Ok(None);
     }
     let words = Words { context, text, analyzer, near };
     words.check()?;
-    Ok(Some(on_text_or_values(context.index, field, text, analyzer, |texts| on_texts(texts, words))))
+    Ok(Some(on_text_or_values(context.index, field, text, is_dropped, |texts| on_texts(texts, words))))
 }
 
 fn geo_query(path: &str, test: GeoTest, deadline: &Deadline) -> Box<dyn Query> {
     Box::new(GeoQuery { path: path.to_owned(), test: Arc::new(test), deadline: deadline.clone() })
 }
 
-/// Whether `text` asks for nothing: the analyzers that it is read with drop all of it, and there is no whole value that it
-/// may mean. Beside words of its field it means none: `title:(the fox)` asks for the fox, `source:a` for that very string.
-fn asks_for_nothing(context: &CompileContext<'_>, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
-    let may_be_whole = |path: &str| {
-        let has_words = path != KEY && context.has_words_of(path);
-        has_exact_form(context.index, path) && !has_words
-    };
-    is_dropped(context.index, field, text, analyzer) && !field.is_some_and(may_be_whole)
+/// Whether a text that analysis leaves no word of may mean a whole value. Beside words of its field it means none:
+/// `title:(the fox)` asks for the fox, `source:a` for that very string.
+fn may_be_whole(context: &CompileContext<'_>, path: &str) -> bool {
+    let has_words = path != KEY && context.has_words_of(path);
+    has_exact_form(context.index, path) && !has_words
 }
 
 /// `on_texts` where the path has analysed text; the whole value where it has only that or where analysis leaves no word of
-/// `text`, and what `text` may stand for besides a string.
+/// `text` (`is_dropped`), and what `text` may stand for besides a string.
 fn on_text_or_values(
     index: &IndexFields,
     field: Option<&str>,
     text: &str,
-    analyzer: Option<Analyzer>,
+    is_dropped: bool,
     on_texts: impl Fn(&[TextField]) -> Box<dyn Query>,
 ) -> Box<dyn Query> {
     let Some(path) = field else { return on_texts(&index.default_texts()) };
@@ -287,7 +284,7 @@ fn on_text_or_values(
     }
     let texts = index.texts_of(path);
     let mut queries = Vec::new();
-    if texts.is_empty() || index.may_be_exact_only(path) || is_dropped(index, field, text, analyzer) {
+    if texts.is_empty() || is_dropped || index.mapping.facts_of(path).may_be_exact_only {
         queries.extend(index.exact_fields(path).iter().map(|field| index.string_query(field, text)));
     }
     queries.extend(parsed_values(index, path, text));

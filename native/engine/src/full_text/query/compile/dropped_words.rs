@@ -19,22 +19,24 @@ pub fn named_analyzer(name: &Option<String>) -> Result<Option<Analyzer>, EngineE
 
 /// Whether whole strings of the path can be compared.
 pub fn has_exact_form(index: &IndexFields, path: &str) -> bool {
-    path == KEY || !index.exact_paths(path).is_empty()
+    path == KEY || !index.mapping.facts_of(path).exact_paths.is_empty()
 }
 
 /// Whether the analyzers that `text` is read with drop all of it. Decided by the table's mapping where a field is
 /// named, so that it does not depend on which documents an index holds.
 pub fn is_dropped(index: &IndexFields, field: Option<&str>, text: &str, analyzer: Option<Analyzer>) -> bool {
-    let analyzers = match (analyzer, field) {
-        (Some(analyzer), _) => vec![analyzer],
-        (None, Some(path)) => index.mapping.analyzers_of(path),
+    let drops_all = |analyzers: &[Analyzer]| {
+        !analyzers.is_empty() && analyzers.iter().all(|analyzer| !analyzer.token_stream(text).advance())
+    };
+    match (analyzer, field) {
+        (Some(analyzer), _) => drops_all(&[analyzer]),
+        (None, Some(path)) => drops_all(&index.mapping.facts_of(path).analyzers),
         (None, None) => {
             let mut analyzers: Vec<Analyzer> = index.default_texts().iter().map(|text| text.analyzer).collect();
             analyzers.dedup();
-            if analyzers.is_empty() { vec![Analyzer::Standard] } else { analyzers }
+            drops_all(if analyzers.is_empty() { &[Analyzer::Standard] } else { &analyzers })
         }
-    };
-    !analyzers.is_empty() && analyzers.into_iter().all(|analyzer| !analyzer.token_stream(text).advance())
+    }
 }
 
 /// The fields that any of the nodes asks for words of.

@@ -9,7 +9,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::documents::document_reader::{overflow_all_prefix, overflow_prefix};
 use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, SLOT_COUNT, VALUES, long_string_term};
-use crate::full_text::mapping::{KEYWORD_SUFFIX, TableMapping};
+use crate::full_text::mapping::TableMapping;
 use crate::full_text::query::compile::clauses::term_query;
 use crate::full_text::query::terms::long_strings::LongStringQuery;
 use crate::full_text::slots::{Slot, find_slot};
@@ -62,8 +62,9 @@ impl IndexFields {
     /// The analysed forms of `path`'s text in this index; none when no document has any.
     pub fn texts_of(&self, path: &str) -> Vec<TextField> {
         let mut texts = Vec::new();
-        let typo = self.mapping.allows_typo(path);
-        for analyzer in self.mapping.analyzers_of(path) {
+        let facts = self.mapping.facts_of(path);
+        let typo = facts.allows_typo;
+        for &analyzer in &facts.analyzers {
             if let Some(slot) = find_slot(&self.slots, path, analyzer) {
                 texts.push(TextField { field: self.fields.slots[slot], analyzer, token_prefix: String::new(), typo });
             } else if self.slots_are_full() {
@@ -87,7 +88,7 @@ impl IndexFields {
                 analyzers.push(slot.analyzer);
             }
             if is_searched(slot) {
-                let typo = self.mapping.allows_typo(&slot.path);
+                let typo = self.mapping.facts_of(&slot.path).allows_typo;
                 texts.push(TextField { field: *field, analyzer: slot.analyzer, token_prefix: String::new(), typo });
             }
         }
@@ -101,39 +102,13 @@ impl IndexFields {
         texts
     }
 
-    /// The paths under which whole strings of `path` lie; none when it is declared to have no exact form.
-    pub fn exact_paths(&self, path: &str) -> Vec<String> {
-        let mut paths = Vec::new();
-        if self.mapping.exact_rules(path).iter().any(|rule| rule.exact) {
-            paths.push(path.to_owned());
-        }
-        if let Some(base) = path.strip_suffix(KEYWORD_SUFFIX)
-            && self.mapping.exact_rules(base).iter().any(|rule| rule.exact)
-        {
-            paths.push(base.to_owned());
-        }
-        paths
-    }
-
-    /// Whether documents may hold strings at `path`, but only as analysed words.
-    pub fn has_only_text(&self, path: &str) -> bool {
-        let rules = self.mapping.exact_rules(path);
-        let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
-        !has_values && self.exact_paths(path).is_empty() && rules.iter().any(|rule| !rule.texts.is_empty())
-    }
-
     /// Where whole strings of `path` lie, keys included.
     pub fn exact_fields(&self, path: &str) -> Vec<ExactField> {
         if path == KEY {
             return vec![ExactField { path: KEY_PATH.to_owned(), column: KEY.to_owned() }];
         }
-        let field = |path: String| ExactField { column: column_name(&path), path };
-        self.exact_paths(path).into_iter().map(field).collect()
-    }
-
-    /// Whether some documents hold only the exact form of `path`'s strings.
-    pub fn may_be_exact_only(&self, path: &str) -> bool {
-        self.mapping.exact_rules(path).iter().any(|rule| rule.exact && rule.texts.is_empty())
+        let field = |path: &String| ExactField { column: column_name(path), path: path.clone() };
+        self.mapping.facts_of(path).exact_paths.iter().map(field).collect()
     }
 
     /// The beginning of `path`'s terms: a string, boolean or integer is to be appended.

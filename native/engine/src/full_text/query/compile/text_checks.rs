@@ -24,14 +24,11 @@ pub fn check_text(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineErr
 }
 
 fn needs_words(index: &IndexFields, node: &Node, scores: bool) -> bool {
-    // A derived field, such as `title._2gram`, has no rules of its own.
-    let has_words = |path: &str| {
-        let rules = index.mapping.exact_rules(path);
-        path != KEY && (rules.is_empty() || rules.iter().any(|rule| !rule.texts.is_empty()))
-    };
+    let has_words = |path: &str| path != KEY && index.mapping.facts_of(path).may_have_words;
+    let has_only_text = |path: &str| index.mapping.facts_of(path).has_only_text;
     match node {
         Node::Match { field, .. } | Node::Phrase { field, .. } => match field {
-            Some(path) => index.has_only_text(path) || (scores && has_words(path)),
+            Some(path) => has_only_text(path) || (scores && has_words(path)),
             None => true,
         },
         Node::TermsPhrase { field, .. } => field.as_deref().is_none_or(has_words),
@@ -40,7 +37,7 @@ fn needs_words(index: &IndexFields, node: &Node, scores: bool) -> bool {
         | Node::Prefix { field, .. }
         | Node::Fuzzy { field, .. }
         | Node::Wildcard { field, .. }
-        | Node::Regexp { field, .. } => field.as_deref().is_none_or(|path| index.has_only_text(path)),
+        | Node::Regexp { field, .. } => field.as_deref().is_none_or(has_only_text),
         Node::Bool { must, should, must_not, filter, .. } => {
             must.iter().chain(should).any(|clause| needs_words(index, clause, scores))
                 || must_not.iter().chain(filter).any(|clause| needs_words(index, clause, false))

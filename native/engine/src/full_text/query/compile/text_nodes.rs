@@ -110,17 +110,13 @@ pub fn match_query(texts: &[TextField], words: Words<'_>, operator: Operator) ->
 }
 
 fn match_any(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
-    let mut seen = HashSet::new();
-    let mut queries = Vec::new();
-    for text_field in texts {
-        for token in words.tokens(text_field) {
-            let word = words.word(text_field, token);
-            if seen.insert(word.clone()) {
-                queries.push(words.query(&word));
-            }
-        }
+    let of_field = |text_field| words.tokens(text_field).into_iter().map(move |token| words.word(text_field, token));
+    let mut asked: Vec<Word> = texts.iter().flat_map(of_field).collect();
+    if asked.len() > 1 {
+        let mut seen = HashSet::new();
+        asked.retain(|word| seen.insert(word.clone()));
     }
-    any_of(queries)
+    any_of(asked.iter().map(|word| words.query(word)).collect())
 }
 
 /// A word is known by where it begins in the query's text. A word that one of the analyzers drops (a stop word of its

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::TermInfo;
 use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, BooleanQuery, Occur, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
@@ -289,20 +288,11 @@ impl WordSearch {
         columns: &SegmentColumns,
     ) -> tantivy::Result<Vec<WordCursor<'_>>> {
         let mut cursors: Vec<WordCursor<'_>> = Vec::with_capacity(self.words.len());
-        let mut last: Option<(Field, FieldNormReader)> = None;
         for word in &self.words {
             let Some(found) = &word.postings[segment] else { continue };
-            let norms = match &last {
-                Some((field, norms)) if *field == found.field => norms.clone(),
-                _ => {
-                    let norms = reader.fieldnorms_readers().get_field(found.field)?;
-                    norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1))
-                }
-            };
-            last = Some((found.field, norms.clone()));
+            let norms = columns.norms(reader, found.field)?;
             let blocks = found.index.read_block_postings_from_terminfo(&found.info, IndexRecordOption::WithFreqs)?;
-            let least_norm = columns.least_norm(found.field, &norms);
-            cursors.push(WordCursor { blocks, norms, weight: &word.weight, least_norm });
+            cursors.push(WordCursor { blocks, norms: norms.all, weight: &word.weight, least_norm: norms.least });
         }
         Ok(cursors)
     }

@@ -1,0 +1,77 @@
+//! What queries ask of a path, worked out once for each.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::full_text::analysis::Analyzer;
+
+/// Above this many paths all are forgotten: paths come from queries.
+const PATHS_KEPT: usize = 1_024;
+
+/// What the mapping says of the strings at a path, over all document types.
+#[derive(Debug)]
+pub struct PathFacts {
+    /// Those that strings at the path may have been given.
+    pub analyzers: Vec<Analyzer>,
+    /// The paths under which whole strings lie; none when the path is declared to have no exact form.
+    pub exact_paths: Vec<String>,
+    /// Some documents hold only the exact form.
+    pub may_be_exact_only: bool,
+    /// Documents may hold strings here, but only as analysed words.
+    pub has_only_text: bool,
+    /// Some documents hold words. A derived field, such as `title._2gram`, has no rules of its own and counts as such.
+    pub may_have_words: bool,
+    /// Words may be misspelt: no document type switches it off.
+    pub allows_typo: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct KnownPaths(Mutex<HashMap<Box<str>, Arc<PathFacts>>>);
+
+impl KnownPaths {
+    pub fn of(&self, path: &str, find: impl FnOnce() -> PathFacts) -> Arc<PathFacts> {
+        let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(facts) = known.get(path) {
+            return Arc::clone(facts);
+        }
+        if known.len() == PATHS_KEPT {
+            known.clear();
+        }
+        let facts = Arc::new(find());
+        known.insert(Box::from(path), Arc::clone(&facts));
+        facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(path: &str) -> PathFacts {
+        PathFacts {
+            analyzers: Vec::new(),
+            exact_paths: vec![path.to_owned()],
+            may_be_exact_only: false,
+            has_only_text: false,
+            may_have_words: false,
+            allows_typo: true,
+        }
+    }
+
+    #[test]
+    fn a_path_is_worked_out_once_and_no_more_are_kept_than_fit() {
+        let known = KnownPaths::default();
+        let mut found = 0;
+        for path in (0..3 * PATHS_KEPT).map(|number| format!("path{number}")) {
+            for _ in 0..2 {
+                let facts = known.of(&path, || {
+                    found += 1;
+                    facts(&path)
+                });
+                assert_eq!(facts.exact_paths, std::slice::from_ref(&path));
+            }
+            assert!(known.0.lock().expect("no panic").len() <= PATHS_KEPT);
+        }
+        assert_eq!(found, 3 * PATHS_KEPT);
+    }
+}
