@@ -1,7 +1,7 @@
 //! Our queries beside Tantivy's own, in one process, turn by turn, each over an index of the same documents.
 //!
-//! `text_speed DOCUMENTS.ndjson QUERIES.ndjson [--rounds N] [--ours-only] [--merged]` prints a JSON line for the
-//! indexes and one for each query; with `--merged` Tantivy's index is of one segment, as ours is once it rests. A query
+//! `text_speed DOCUMENTS.ndjson QUERIES.ndjson [--rounds N] [--ours-only] [--merged] [--schema JSON]` prints a JSON line
+//! for the indexes and one for each query; with `--merged` Tantivy's index is of one segment, as ours is once it rests. A query
 //! line is `{"kind":"or|and|phrase|prefix","field":"body","text":"...","filter":[..],"sort":[..]}`; with `filter`,
 //! conditions of a plan, our side is timed with it as well. `--ours-only` times our side alone, each query as its line says.
 
@@ -56,8 +56,8 @@ fn build_bare(directory: &Path, lines: &[&str], is_merged: bool) -> (Index, Sear
     (index, searcher)
 }
 
-fn build_ours(directory: &Path, lines: &[&str]) -> Arc<TextIndex> {
-    let index = our_index::build(directory, lines);
+fn build_ours(directory: &Path, lines: &[&str], schema: Value) -> Arc<TextIndex> {
+    let index = our_index::build(directory, lines, schema);
     index.rest().expect("merges end");
     index.wait_for_merges();
     index.checkpoint().expect("a checkpoint");
@@ -75,6 +75,12 @@ fn plan_of(line: &Value) -> Value {
     plan
 }
 
+/// Of the table that our index is of.
+fn schema_of(arguments: &[String]) -> Value {
+    let schema = arguments.iter().position(|argument| argument == "--schema").and_then(|at| arguments.get(at + 1));
+    schema.map_or(Value::Null, |schema| serde_json::from_str(schema).expect("a JSON schema"))
+}
+
 /// On disk: blocks of zeros take no room there.
 fn bytes_of(directory: &Path) -> u64 {
     let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry"));
@@ -87,8 +93,8 @@ fn bytes_of(directory: &Path) -> u64 {
 }
 
 /// Our index alone: each query as it is, warm, in rounds over all of them.
-fn ours_alone(directory: &Path, lines: &[&str], queries: &str, rounds: usize) {
-    let ours = build_ours(directory, lines);
+fn ours_alone(directory: &Path, lines: &[&str], schema: Value, (queries, rounds): (&str, usize)) {
+    let ours = build_ours(directory, lines, schema);
     println!("{}", json!({"docs": lines.len(), "segments": ours.stats().segment_count, "bytes": bytes_of(directory)}));
     let queries: Vec<Value> = queries.lines().map(|line| serde_json::from_str(line).expect("a JSON query")).collect();
     let plans: Vec<String> = queries.iter().map(|line| plan_of(line).to_string()).collect();
@@ -121,13 +127,13 @@ fn main() {
     let lines: Vec<&str> = text.lines().collect();
     let directory = std::env::temp_dir().join(format!("text-speed-{}", std::process::id()));
     if ours_only {
-        ours_alone(&directory, &lines, &queries, rounds);
+        ours_alone(&directory, &lines, schema_of(&arguments), (&queries, rounds));
         let _ = fs::remove_dir_all(&directory);
         return;
     }
     let is_merged = arguments.iter().any(|argument| argument == "--merged");
     let (bare, searcher) = build_bare(&directory.join("bare"), &lines, is_merged);
-    let ours = build_ours(&directory.join("ours"), &lines);
+    let ours = build_ours(&directory.join("ours"), &lines, schema_of(&arguments));
     let segments = json!({"ours": ours.stats().segment_count, "bare": searcher.segment_readers().len()});
     println!("{}", json!({"docs": lines.len(), "segments": segments}));
     let (schema, mut analyzer) = (bare.schema(), bare_index::analyzer());

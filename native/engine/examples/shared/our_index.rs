@@ -20,10 +20,11 @@ pub fn frame(lines: &[&str], first: usize) -> Vec<u8> {
     writer.finish()
 }
 
-/// All of `lines` in one commit.
+/// All of `lines` in one commit; `schema` is a table's, or null.
 #[allow(dead_code, reason = "one of the programs measures each step by itself")]
-pub fn build(directory: &Path, lines: &[&str]) -> Arc<TextIndex> {
-    let index = TextIndex::open(directory, IndexOptions::named("bench")).expect("an index");
+pub fn build(directory: &Path, lines: &[&str], schema: Value) -> Arc<TextIndex> {
+    let options = IndexOptions { schema, ..IndexOptions::named("bench") };
+    let index = TextIndex::open(directory, options).expect("an index");
     for (at, chunk) in lines.chunks(FRAME_ROWS).enumerate() {
         index.apply(&frame(chunk, at * FRAME_ROWS)).expect("applied");
     }
