@@ -75,10 +75,10 @@ fn plan_of(line: &Value) -> Value {
     plan
 }
 
-/// Of the table that our index is of.
-fn schema_of(arguments: &[String]) -> Value {
-    let schema = arguments.iter().position(|argument| argument == "--schema").and_then(|at| arguments.get(at + 1));
-    schema.map_or(Value::Null, |schema| serde_json::from_str(schema).expect("a JSON schema"))
+/// What follows `name`.
+fn value_of<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
+    let at = arguments.iter().position(|argument| argument == name)?;
+    arguments.get(at + 1).map(String::as_str)
 }
 
 /// On disk: blocks of zeros take no room there.
@@ -93,7 +93,7 @@ fn bytes_of(directory: &Path) -> u64 {
 }
 
 /// Our index alone: each query as it is, warm, in rounds over all of them.
-fn ours_alone(directory: &Path, lines: &[&str], schema: Value, (queries, rounds): (&str, usize)) {
+fn ours_alone(directory: &Path, lines: &[&str], schema: Value, queries: &str, rounds: usize) {
     let ours = build_ours(directory, lines, schema);
     println!("{}", json!({"docs": lines.len(), "segments": ours.stats().segment_count, "bytes": bytes_of(directory)}));
     let queries: Vec<Value> = queries.lines().map(|line| serde_json::from_str(line).expect("a JSON query")).collect();
@@ -119,21 +119,22 @@ fn ours_alone(directory: &Path, lines: &[&str], schema: Value, (queries, rounds)
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let rounds = arguments.iter().position(|argument| argument == "--rounds");
-    let rounds = rounds.and_then(|at| arguments.get(at + 1)?.parse().ok()).unwrap_or(ROUNDS);
+    let rounds = value_of(&arguments, "--rounds").and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS);
+    let schema = value_of(&arguments, "--schema").unwrap_or("null");
+    let schema: Value = serde_json::from_str(schema).expect("a JSON schema");
     let ours_only = arguments.iter().any(|argument| argument == "--ours-only");
     let text = fs::read_to_string(&arguments[0]).expect("documents");
     let queries = fs::read_to_string(&arguments[1]).expect("queries");
     let lines: Vec<&str> = text.lines().collect();
     let directory = std::env::temp_dir().join(format!("text-speed-{}", std::process::id()));
     if ours_only {
-        ours_alone(&directory, &lines, schema_of(&arguments), (&queries, rounds));
+        ours_alone(&directory, &lines, schema, &queries, rounds);
         let _ = fs::remove_dir_all(&directory);
         return;
     }
     let is_merged = arguments.iter().any(|argument| argument == "--merged");
     let (bare, searcher) = build_bare(&directory.join("bare"), &lines, is_merged);
-    let ours = build_ours(&directory.join("ours"), &lines, schema_of(&arguments));
+    let ours = build_ours(&directory.join("ours"), &lines, schema);
     let segments = json!({"ours": ours.stats().segment_count, "bare": searcher.segment_readers().len()});
     println!("{}", json!({"docs": lines.len(), "segments": segments}));
     let (schema, mut analyzer) = (bare.schema(), bare_index::analyzer());

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::rule::PATH_BYTES_MAX;
 use crate::full_text::analysis::Analyzer;
 
-/// Above this many paths all are forgotten: paths come from queries.
+/// Above this many paths all are forgotten: paths come from queries. Those too long for a document are not kept.
 const PATHS_KEPT: usize = 1_024;
 
 /// What the mapping says of the strings at a path, over all document types.
@@ -30,6 +31,9 @@ pub struct KnownPaths(Mutex<HashMap<Box<str>, Arc<PathFacts>>>);
 
 impl KnownPaths {
     pub fn of(&self, path: &str, find: impl FnOnce() -> PathFacts) -> Arc<PathFacts> {
+        if path.len() > PATH_BYTES_MAX {
+            return Arc::new(find());
+        }
         let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(facts) = known.get(path) {
             return Arc::clone(facts);
@@ -73,5 +77,17 @@ mod tests {
             assert!(known.0.lock().expect("no panic").len() <= PATHS_KEPT);
         }
         assert_eq!(found, 3 * PATHS_KEPT);
+    }
+
+    #[test]
+    fn a_path_too_long_for_a_document_is_answered_and_not_kept() {
+        let known = KnownPaths::default();
+        let kept = "p".repeat(PATH_BYTES_MAX);
+        let long = "p".repeat(PATH_BYTES_MAX + 1);
+        for path in [&kept, &long] {
+            assert_eq!(known.of(path, || facts(path)).exact_paths, std::slice::from_ref(path));
+        }
+        let paths: Vec<Box<str>> = known.0.lock().expect("no panic").keys().cloned().collect();
+        assert_eq!(paths, [Box::from(kept)]);
     }
 }

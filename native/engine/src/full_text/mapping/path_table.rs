@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::cursor::SchemaCursor;
-use super::rule::{FieldRule, GeoForm};
+use super::rule::{FieldRule, GeoForm, PATH_BYTES_MAX};
 use super::table_mapping::TableMapping;
 use super::templates::DetectedType;
 use crate::full_text::analysis::Analyzer;
@@ -18,9 +18,6 @@ use tantivy::schema::Field;
 
 /// Above this many paths the table is cleared.
 const PATHS_MAX: usize = 100_000;
-
-/// Longer paths are not indexed, bytes.
-const PATH_BYTES_MAX: usize = 1024;
 
 /// Children above which a parent looks names up by hash.
 const SCANNED_CHILDREN_MAX: usize = 12;

@@ -2,6 +2,9 @@
 
 use crate::full_text::analysis::Analyzer;
 
+/// Longer paths are not indexed, bytes.
+pub const PATH_BYTES_MAX: usize = 1024;
+
 /// Names of the derived fields of a path: the suffix that queries name them by, `""` for the path itself.
 pub const TWO_GRAM: &str = "._2gram";
 pub const THREE_GRAM: &str = "._3gram";
