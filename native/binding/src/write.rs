@@ -5,13 +5,12 @@ use std::sync::Arc;
 use napi::Env;
 use napi::bindgen_prelude::{Uint8Array, Uint32Array};
 use napi_derive::napi;
-use sundew_engine::edge_scan::GraphTarget;
 use sundew_engine::error::EngineError;
-use sundew_engine::json_scan::{self, ScanLimits as EngineLimits};
-use sundew_engine::table_schema::TableSchema;
-use sundew_engine::vector_scan::{self, VectorTarget, VectorsTaken};
-use sundew_engine::write_frame::{self, FrameOptions as EngineFrameOptions};
-use sundew_engine::write_scan::{self, WriteKind};
+use sundew_engine::json::{self, ScanLimits as EngineLimits};
+use sundew_engine::schema::TableSchema;
+use sundew_engine::write::{
+    self as write_requests, FrameOptions as EngineFrameOptions, GraphTarget, VectorTarget, VectorsTaken, WriteKind,
+};
 
 use crate::guard::{EngineTask, Started, call};
 use crate::json::from_json;
@@ -96,7 +95,7 @@ pub struct VectorIndexSpec {
 /// Checks one JSON text of any type.
 #[napi]
 pub fn scan_json(env: Env, bytes: &[u8], limits: Option<ScanLimits>) -> napi::Result<()> {
-    call(&env, || json_scan::scan_json(bytes, &ScanLimits::resolve(limits)))
+    call(&env, || json::scan_json(bytes, &ScanLimits::resolve(limits)))
 }
 
 #[napi(ts_return_type = "Promise<ScannedWrite>")]
@@ -175,7 +174,7 @@ fn frame(
     schema_handle: u32,
 ) -> Result<Vec<u8>, EngineError> {
     let schema = if schema_handle == 0 { None } else { Some(SCHEMAS.get(schema_handle)?) };
-    write_frame::build_frame(bytes, entries, options, schema.as_deref())
+    write_requests::build_frame(bytes, entries, options, schema.as_deref())
 }
 
 fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite, EngineError> {
@@ -185,7 +184,7 @@ fn scan(bytes: &[u8], kind: &str, limits: &EngineLimits) -> Result<ScannedWrite,
         "merge" => WriteKind::Merge,
         _ => return Err(EngineError::internal(format!("unknown kind of write request: {kind}"))),
     };
-    let scanned = write_scan::scan_write(bytes, kind, limits)?;
+    let scanned = write_requests::scan_write(bytes, kind, limits)?;
     Ok(ScannedWrite {
         envelope_json: scanned.envelope_json,
         sections: scanned.sections,
@@ -232,11 +231,14 @@ pub struct VectorBounds {
 
 #[napi]
 pub fn vector_bounds() -> VectorBounds {
-    VectorBounds { squares_max: vector_scan::SQUARES_MAX, sparse_entries_max: vector_scan::SPARSE_ENTRIES_MAX as u32 }
+    VectorBounds {
+        squares_max: write_requests::SQUARES_MAX,
+        sparse_entries_max: write_requests::SPARSE_ENTRIES_MAX as u32,
+    }
 }
 
 /// The JSON text of a stored vector, given as the body of a vector row.
 #[napi]
 pub fn render_vector(env: Env, body: &[u8]) -> napi::Result<String> {
-    call(&env, || vector_scan::render_vector(body))
+    call(&env, || write_requests::render_vector(body))
 }

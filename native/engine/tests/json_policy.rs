@@ -1,6 +1,6 @@
 //! The documented policy for JSON in requests, row by row, and agreement with an independent parser.
 
-use sundew_engine::json_scan::{ScanLimits, scan_json};
+use sundew_engine::json::{ScanLimits, scan_json};
 
 fn code_of(text: impl AsRef<[u8]>) -> &'static str {
     scan_json(text.as_ref(), &ScanLimits::default()).map_or_else(|error| error.code, |()| "accepted")

@@ -1,7 +1,7 @@
 //! Which table schemas are usable, and what they make of documents.
 
 use serde_json::{Value, json};
-use sundew_engine::table_schema::TableSchema;
+use sundew_engine::schema::TableSchema;
 
 fn compile(schema: Value) -> Result<TableSchema, (&'static str, String)> {
     TableSchema::compile(schema.to_string().as_bytes()).map_err(|error| (error.code, error.message))

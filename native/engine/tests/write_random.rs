@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use sundew_engine::frame::{Frame, RowKind};
-use sundew_engine::json_scan::ScanLimits;
-use sundew_engine::write_frame::{FrameOptions, build_frame};
-use sundew_engine::write_scan::{WriteKind, scan_write};
+use sundew_engine::json::ScanLimits;
+use sundew_engine::write::{FrameOptions, WriteKind, build_frame, scan_write};
 
 /// A small deterministic generator, so that failures repeat.
 struct Random(u64);

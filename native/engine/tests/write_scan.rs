@@ -1,10 +1,9 @@
 //! What a write request's scan finds, what it refuses, and the frames that are built from it.
 
 use sundew_engine::frame::{Frame, RowKind};
-use sundew_engine::json_scan::ScanLimits;
-use sundew_engine::table_schema::TableSchema;
-use sundew_engine::write_frame::{FrameOptions, build_frame};
-use sundew_engine::write_scan::{ENTRY_WORDS, ScannedWrite, WriteKind, scan_write};
+use sundew_engine::json::ScanLimits;
+use sundew_engine::schema::TableSchema;
+use sundew_engine::write::{ENTRY_WORDS, FrameOptions, ScannedWrite, WriteKind, build_frame, scan_write};
 
 const TIMESTAMP_MS: i64 = 1_777_863_721_500;
 

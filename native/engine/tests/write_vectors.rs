@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sundew_engine::base::part::{PartBody, PartForm, dense, sparse};
 use sundew_engine::frame::{Frame, RowKind};
-use sundew_engine::json_scan::ScanLimits;
-use sundew_engine::vector_scan::{SPARSE_ENTRIES_MAX, VectorTarget, VectorsTaken, render_vector};
-use sundew_engine::write_frame::{FrameOptions, build_frame};
-use sundew_engine::write_scan::{WriteKind, scan_write};
+use sundew_engine::json::ScanLimits;
+use sundew_engine::write::{
+    FrameOptions, SPARSE_ENTRIES_MAX, VectorTarget, VectorsTaken, WriteKind, build_frame, render_vector, scan_write,
+};
 
 fn options() -> FrameOptions {
     let index = |name: &str, id, takes| VectorTarget { name: name.into(), id, takes };

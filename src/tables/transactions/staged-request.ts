@@ -3,7 +3,7 @@ import { must } from '../../lib/assert.ts';
 import { rowKind } from '../../lib/document-frame.ts';
 import type { StagedOperation } from './staged-writes.ts';
 
-/** Flags of a scanned entry, as in `native/engine/src/write_scan.rs`. */
+/** Flags of a scanned entry, as in `native/engine/src/write/write_scan.rs`. */
 const keyIsEscaped = 1;
 const upserts = 1 << 5;
 

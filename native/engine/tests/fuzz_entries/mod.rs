@@ -9,12 +9,11 @@ use sundew_base::part::chunk_set::read_chunks;
 use sundew_base::part::dense_set::DenseSet;
 use sundew_base::part::edges::read_edges;
 use sundew_base::part::{PartBody, dense, sparse};
-use sundew_engine::edge_scan::{EdgeRules, GraphTarget};
 use sundew_engine::full_text::{IndexOptions, QueryPlan, match_documents};
-use sundew_engine::json_scan::{ScanLimits, scan_json};
-use sundew_engine::vector_scan::{VectorTarget, VectorsTaken};
-use sundew_engine::write_frame::{FrameOptions, build_frame};
-use sundew_engine::write_scan::{ENTRY_WORDS, WriteKind, scan_write};
+use sundew_engine::json::{ScanLimits, scan_json};
+use sundew_engine::write::{
+    ENTRY_WORDS, EdgeRules, FrameOptions, GraphTarget, VectorTarget, VectorsTaken, WriteKind, build_frame, scan_write,
+};
 
 /// A write request: the first byte says of which kind. What the scan takes is JSON, and makes a frame whose rows are
 /// whole; what it refuses is refused with a code.

@@ -4,7 +4,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::json_scan::INTEGER_MAX;
+use crate::json::INTEGER_MAX;
 
 const MILLISECOND: i64 = 1_000_000;
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::rule::FieldRule;
 use crate::full_text::analysis::Analyzer;
-use crate::schema_keyword::service_values;
+use crate::schema::service_values;
 
 /// The value of the service's keyword `name`.
 pub fn extension<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tantivy::DateTime;
 
 use crate::full_text::dates::format_date;
-use crate::json_scan::INTEGER_MAX;
+use crate::json::INTEGER_MAX;
 
 /// Of different types, the earlier variant comes first; missing values come last in either direction.
 #[derive(Debug, Clone, PartialEq)]

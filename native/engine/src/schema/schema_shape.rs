@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::service_keyword::ServiceKeyword;
 use crate::error::EngineError;
-use crate::json_scan::shorten;
-use crate::schema_keyword::ServiceKeyword;
+use crate::json::shorten;
 
 /// The field types that `x-service-types` and a dynamic template's `mapping.type` may name.
 pub const FIELD_TYPES: [&str; 12] = [

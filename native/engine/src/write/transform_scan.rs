@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::server_members::{is_kept_by_server, kept_by_server, shape};
 use crate::error::EngineError;
-use crate::json_scan::{RawString, ScanLimits, Scanner};
-use crate::server_members::{is_kept_by_server, kept_by_server, shape};
+use crate::json::{RawString, ScanLimits, Scanner, decode_string, shorten};
 
 pub(crate) struct ScannedTransform {
     pub key: RawString,
@@ -135,13 +135,13 @@ fn check_value(
             let Some(text) = text.filter(|_| first == Some(b'"')) else {
                 return Err(shape(format!("`{at}.value`: $rename needs a string")));
             };
-            let target = crate::json_scan::decode_string(&text[1..text.len() - 1], true);
+            let target = decode_string(&text[1..text.len() - 1], true);
             check_path(&target, limits, &format!("{at}.value"))
         }
         _ => Err(shape(format!(
             "`{at}.op`: {:?} is not one of $set, $unset, $inc, $mul, $min, $max, $push, $addToSet, $pull, $pop, \
              $currentDate, $rename",
-            crate::json_scan::shorten(op)
+            shorten(op)
         ))),
     }
 }

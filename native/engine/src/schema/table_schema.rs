@@ -3,12 +3,12 @@
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
 
-use crate::error::EngineError;
-use crate::json_scan::{ScanLimits, scan_json, shorten};
-use crate::schema_keyword::service_values;
-use crate::schema_shape::{
+use super::schema_shape::{
     SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, check_table_schema, enforces_types, unusable,
 };
+use super::service_keyword::service_values;
+use crate::error::EngineError;
+use crate::json::{ScanLimits, scan_json, shorten};
 
 /// Compiled size of one pattern of a schema.
 const PATTERN_BYTES_MAX: usize = 1 << 20;

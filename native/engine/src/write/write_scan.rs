@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
+use super::server_members::{is_kept_by_server, kept_by_server, shape};
+use super::transform_scan::scan_transform;
 use crate::error::EngineError;
-use crate::json_scan::{RawString, ScanLimits, Scanner, shorten};
-use crate::server_members::{is_kept_by_server, kept_by_server, shape};
-use crate::transform_scan::scan_transform;
+use crate::json::{RawString, ScanLimits, Scanner, shorten};
 
 /// Words of one entry in `ScannedWrite::entries`: section, kind, key offset, key bytes, body offset, body bytes, flags,
 /// offset and bytes of the member `_embeddings`, its name included (0 and 0 without one), the same of `_edges`, and how

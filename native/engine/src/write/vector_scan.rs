@@ -12,9 +12,9 @@ use sundew_base::part::dense_set::DenseSet;
 use sundew_base::part::{PartBody, PartForm, dense, f32_at, part_head, sparse, sparse_set, u32_at};
 
 use crate::error::EngineError;
-use crate::float_scan::float_at;
 use crate::frame::RowKind;
-use crate::json_scan::{ScanLimits, Scanner, shorten};
+use crate::json::float_at;
+use crate::json::{ScanLimits, Scanner, shorten};
 
 /// Entries of one sparse vector.
 pub const SPARSE_ENTRIES_MAX: usize = 65_536;

@@ -8,12 +8,12 @@ use serde::Deserialize;
 use sundew_base::part::edges::{EDGES_MAX, Edge, EdgeOrigin, append_edges};
 use sundew_base::part::{PartForm, part_head};
 
-use crate::document_key::check_key;
+use super::document_key::check_key;
+use super::vector_scan::VectorTarget;
 use crate::error::EngineError;
-use crate::float_scan::float_at;
 use crate::frame::RowKind;
-use crate::json_scan::{ScanLimits, Scanner, decode_string, find_member, shorten};
-use crate::vector_scan::VectorTarget;
+use crate::json::float_at;
+use crate::json::{ScanLimits, Scanner, decode_string, find_member, shorten};
 
 /// A graph index of the table, as far as the edges of a write concern it.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! What may be the key of a document.
 
 use crate::error::EngineError;
-use crate::json_scan::shorten;
+use crate::json::shorten;
 
 /// Error: `invalid_key`.
 pub(crate) fn check_key(key: &str, key_bytes_max: usize) -> Result<(), EngineError> {

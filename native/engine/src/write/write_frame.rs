@@ -8,14 +8,14 @@ use std::ops::Range;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::document_key::check_key;
-use crate::edge_scan::{EdgeContext, EdgeRows, GraphTarget};
+use super::document_key::check_key;
+use super::edge_scan::{EdgeContext, EdgeRows, GraphTarget};
+use super::vector_scan::{VectorRows, VectorTarget};
+use super::write_scan::{ENTRY_WORDS, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT};
 use crate::error::EngineError;
 use crate::frame::{FrameWriter, ROW_KEEPS_DECLARED, RowKind};
-use crate::json_scan::{decode_string, find_member, shorten};
-use crate::table_schema::TableSchema;
-use crate::vector_scan::{VectorRows, VectorTarget};
-use crate::write_scan::{ENTRY_WORDS, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT};
+use crate::json::{decode_string, find_member, shorten};
+use crate::schema::TableSchema;
 
 const TIMESTAMP_MEMBER: &str = "_timestamp";
 
