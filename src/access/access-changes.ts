@@ -55,7 +55,9 @@ export class AccessChanges {
     });
 
   #keepAdmin(change: AccessChange): void {
-    const takesAway = change.remove !== undefined || change.put?.rowFilters !== undefined;
+    const { remove, put } = change;
+    // A role may bring row filters.
+    const takesAway = remove !== undefined || put?.rowFilters !== undefined || put?.memberships !== undefined;
     if (!takesAway) return;
     const nowMs = this.clock.nowMs();
     if (this.state.reachableAdmins(nowMs).length === 0) return;

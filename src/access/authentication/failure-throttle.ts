@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
@@ -6,6 +7,8 @@ const failuresMax = 20;
 const refillMs = 3_000;
 /** Clients that are remembered; the one that failed longest ago is forgotten first. */
 const clientsMax = 8_192;
+/** Parts of 16 bits that name a network of IPv6. */
+const networkParts = 4;
 
 interface Bucket {
   failures: number;
@@ -57,8 +60,12 @@ export class FailureThrottle {
 
 /** A network of IPv6 (/64) counts as one client: whoever has one address of it has all. */
 function groupOf(client: string): string {
-  if (!client.includes(':') || client.startsWith('::ffff:')) return client;
-  return client.split(':').slice(0, 4).join(':');
+  if (!client.includes(':') || !ipaddr.isValid(client)) return client;
+  // An address of IPv4 that is written as one of IPv6 is the former.
+  const address = ipaddr.process(client);
+  return address.kind() === 'ipv4'
+    ? address.toString()
+    : (address as ipaddr.IPv6).parts.slice(0, networkParts).join(':');
 }
 
 function tooManyAttempts(retryAfterMs: number): ServiceError {

@@ -194,7 +194,12 @@ describe('users', () => {
       ['DELETE', '/auth/v1/users/admin'],
       ['DELETE', '/auth/v1/users/admin/permissions?resource=*&resourceType=*'],
       ['PUT', '/auth/v1/users/admin/row-filters/books', { match_all: {} }],
+      ['POST', '/auth/v1/users/admin/roles', { role: 'filtered' }],
+      ['POST', '/auth/v1/users/admin/roles', { role: 'outer' }],
     ];
+    // A role narrows whom it is given to where it has a row filter, also through another role.
+    await guarded.asAdmin('PUT', '/auth/v1/subjects/role:filtered/row-filters/books', { match_all: {} });
+    await guarded.asAdmin('POST', '/auth/v1/subjects/role:outer/roles', { role: 'filtered' });
     for (const [method, path, body] of ways) {
       const answer = await guarded.asAdmin(method, path, body);
       expect([path, answer.status, answer.body.code]).toEqual([path, 409, 'last_admin']);

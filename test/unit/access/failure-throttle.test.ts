@@ -45,6 +45,24 @@ describe('the throttle of wrong credentials', () => {
     expect([isOpen(throttle, '2001:db8:1:2:ffff::1'), isOpen(throttle, '2001:db8:1:3::1')]).toEqual([false, true]);
   });
 
+  test('takes a network of IPv6 for one client however its addresses are written', () => {
+    const throttle = new FailureThrottle(new FakeClock());
+    for (let host = 1; host < 22; host += 1) {
+      try {
+        throttle.failed(`2001:db8::${host.toString(16)}:1:2:3`);
+      } catch {}
+    }
+    const others = [
+      '2001:db8::5',
+      '2001:db8:0:0:9::',
+      '2001:db8::1:2:3:4:5',
+      '2001:db8:0:1::5',
+      '2001:db8:1::5',
+      '::1',
+    ];
+    expect(others.map((client) => isOpen(throttle, client))).toEqual([false, false, true, true, true, true]);
+  });
+
   test('remembers a bounded number of clients', () => {
     const throttle = new FailureThrottle(new FakeClock());
     expect(failures(throttle, 'first')).toBe(21);
