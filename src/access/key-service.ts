@@ -54,7 +54,7 @@ export class KeyService {
     const { name, permissions, rowFilter } = request;
     const createdMs = this.#changes.clock.nowMs();
     const expiresMs = expiryOf(request.expiresIn, createdMs);
-    for (const filter of Object.values(rowFilter ?? {})) checkRowFilter(filter, this.#checkFilter);
+    for (const [table, filter] of Object.entries(rowFilter ?? {})) checkRowFilter(table, filter, this.#checkFilter);
     const secret = newKeySecret(this.#random);
     await this.#changes.run(() => {
       this.#requireUser(userName);

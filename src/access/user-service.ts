@@ -1,4 +1,5 @@
 import type { Permission, RowFilterEntry, SubjectBody } from '../protocol/auth/access.ts';
+import { checkTableName } from '../protocol/names.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { type AccessChanges, grantRecords, userNotFound } from './access-changes.ts';
 import type { User } from './access-state.ts';
@@ -155,9 +156,9 @@ export class UserService {
     return { table, filter: filter as Record<string, unknown> };
   }
 
-  /** Replaces the subject's filter for a table, or for every table with `*`. Fails with `invalid_query`. */
+  /** Replaces the subject's filter for a table, or for every table with `*`. Fails as `checkRowFilter` does. */
   async setRowFilter(subject: string, table: string, filter: object): Promise<RowFilterEntry> {
-    checkRowFilter(filter, this.#checkFilter);
+    checkRowFilter(table, filter, this.#checkFilter);
     const row = { subject: this.#subject(subject), tableName: table, filter: JSON.stringify(filter) };
     await this.#changes.run(() => ({ put: { rowFilters: [{ ...row, subject: this.#subject(subject) }] } }));
     return this.rowFilter(subject, table);
@@ -187,8 +188,9 @@ export class UserService {
   }
 }
 
-/** Fails with `invalid_query` for a filter that no read could obey. */
-export function checkRowFilter(filter: object, checkFilter: CheckFilter): void {
+/** Fails with `invalid_query` for a filter that no read could obey, and `invalid_name` for one of what no table can be. */
+export function checkRowFilter(table: string, filter: object, checkFilter: CheckFilter): void {
+  if (table !== '*') checkTableName(table);
   try {
     authValuesIn(filter);
   } catch (error) {

@@ -289,6 +289,16 @@ describe('row filters of subjects', () => {
       const answer = await guarded.asAdmin('PUT', '/auth/v1/users/ann/row-filters/books', each);
       expect([each, answer.status, answer.body.code]).toEqual([each, 400, 'invalid_query']);
     }
+    // No table has such a name, so the filter would protect nothing.
+    for (const name of ['books-*', 'two words', '_books', 'a/b']) {
+      const row_filter = { [name]: filter };
+      const answers = [
+        await guarded.asAdmin('PUT', `/auth/v1/users/ann/row-filters/${encodeURIComponent(name)}`, filter),
+        await guarded.asAdmin('POST', '/auth/v1/users/ann/api-keys', { name: 'filtered', row_filter }),
+      ];
+      for (const { status, body } of answers) expect([name, status, body.code]).toEqual([name, 400, 'invalid_name']);
+    }
+    expect((await guarded.asAdmin('GET', '/auth/v1/users/ann/row-filters')).body as unknown).toEqual([]);
     await guarded.asAdmin('PUT', '/auth/v1/subjects/group:staff/row-filters/*', { match_all: {} });
     expect((await guarded.asAdmin('GET', '/auth/v1/subjects?kind=group')).body as unknown).toEqual([
       { subject: 'group:staff', kind: 'group' },
