@@ -1,5 +1,5 @@
 import { covers, coversEverything } from '../../access/grants.ts';
-import { type Caller, nameOf, requireAdmin, requireTable } from '../../access/principal.ts';
+import { type Caller, nameOf, requireAdmin, requireTable, rowFiltersOf } from '../../access/principal.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { JobRecord } from '../../storage/catalog/catalog-records.ts';
@@ -148,12 +148,15 @@ export class RestoreService {
   }
 }
 
-/** A restore of a table is seen by the administrators of the table, every restore by those of everything and by its owner. */
-function maySee({ record, state }: ShownRestore, { principal, rowFilter }: Caller): boolean {
+/**
+ * Whether the caller could have asked for the restore. That it was its own says nothing: another key of the same user may be allowed
+ * less, and the user less than then.
+ */
+function maySee({ state: { tableName } }: ShownRestore, caller: Caller): boolean {
+  const { principal, rowFilter } = caller;
   if (principal.kind === 'everyone') return true;
-  if (principal.name === record.principal) return true;
-  if (coversEverything(principal.grants)) return rowFilter === undefined;
-  return state.tableName !== undefined && covers(principal.grants, 'table', state.tableName, 'admin');
+  if (tableName === undefined) return rowFilter === undefined && coversEverything(principal.grants);
+  return covers(principal.grants, 'table', tableName, 'admin') && rowFiltersOf(caller, tableName).length === 0;
 }
 
 function readCursor(cursor: string): number {

@@ -17,7 +17,7 @@ export function restoreJobRoutes(restores: RestoreService): Route[] {
       tag,
       summary: 'Restores, newest first',
       description:
-        'Those that the caller may see: its own, those of tables that it administers, all for an administrator.',
+        'Those that the caller could ask for: restores of tables that it administers, all for an administrator.',
       query: Type.Object({
         limit: Type.Optional(
           Type.Integer({ description: 'Jobs of a page', minimum: 1, maximum: 1_000, default: pageDefault }),
