@@ -31,8 +31,8 @@ interface Deps {
   readonly onFailed: (error: unknown) => void;
 }
 
-/** Requests without a valid credential that are written in a minute; anybody can send them. */
-const refusedPerMinute = 60;
+/** Requests of strangers that are written in a minute; anybody can send them. */
+const strangersPerMinute = 60;
 
 /**
  * Who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the system before
@@ -44,7 +44,7 @@ export class AuditLog {
   #bytes = 0;
   #isFailing = false;
   #minuteStartMs = Number.NEGATIVE_INFINITY;
-  #refused = 0;
+  #strangers = 0;
   #suppressed = 0;
 
   /** Throws when the file cannot be opened. */
@@ -53,9 +53,10 @@ export class AuditLog {
     this.#open();
   }
 
-  record(entry: AuditEntry): void {
+  /** A stranger has given no credential that is valid: such lines are bounded. */
+  record(entry: AuditEntry, { isStranger = false } = {}): void {
     const { clock, onFailed } = this.#deps;
-    if (entry.status === 401 && this.#isSuppressed(clock.monotonicMs())) return;
+    if (isStranger && this.#isSuppressed(clock.monotonicMs())) return;
     const suppressed = this.#suppressed > 0 ? { suppressed: this.#suppressed } : {};
     const line = `${JSON.stringify({ ts: new Date(clock.nowMs()).toISOString(), ...entry, ...suppressed })}\n`;
     try {
@@ -76,10 +77,10 @@ export class AuditLog {
   #isSuppressed(nowMs: number): boolean {
     if (nowMs - this.#minuteStartMs >= minuteMs) {
       this.#minuteStartMs = nowMs;
-      this.#refused = 0;
+      this.#strangers = 0;
     }
-    this.#refused += 1;
-    if (this.#refused <= refusedPerMinute) return false;
+    this.#strangers += 1;
+    if (this.#strangers <= strangersPerMinute) return false;
     this.#suppressed += 1;
     return true;
   }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { AuditLog } from '../../access/audit-log.ts';
-import { nameOf } from '../../access/principal.ts';
+import { nameOf, nobody } from '../../access/principal.ts';
 import type { Config } from '../../config/options.ts';
 import type { Exchange } from '../../http/listener/exchange.ts';
 import type { Route } from '../../http/routing/route.ts';
@@ -38,8 +38,9 @@ export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | un
   return {
     record(exchange, status) {
       const { route, request, requestId, principal, params, tables, hasChanged } = exchange;
-      if (route === undefined || !isRecorded(route, status, hasChanged || config().auditReads)) return;
-      log.record({
+      const isStranger = principal === nobody;
+      if (route === undefined || !isRecorded(route, status, isStranger || hasChanged || config().auditReads)) return;
+      const entry = {
         request_id: requestId,
         user: nameOf(principal),
         key_id: principal.kind === 'granted' ? principal.keyId : undefined,
@@ -49,7 +50,8 @@ export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | un
         params: Object.keys(params).length > 0 ? params : undefined,
         tables: tables.length > 0 ? tables : undefined,
         status,
-      });
+      };
+      log.record(entry, { isStranger });
     },
     close: () => log.close(),
   };
@@ -58,7 +60,7 @@ export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | un
 /** Changes, what needs an administrator, and what was refused; reads only where they are asked for. */
 function isRecorded({ access, method }: Route, status: number, isAsked: boolean): boolean {
   if (access === 'open') return false;
-  if (status === 401 || status === 403 || isAsked) return true;
+  if (status === 403 || isAsked) return true;
   if (access === 'admin' || access === 'new-table') return true;
   if (typeof access !== 'object') return false;
   if ('table' in access) return access.table !== 'read';

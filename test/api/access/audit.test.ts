@@ -13,6 +13,7 @@ interface Line {
   params?: Record<string, string>;
   tables?: string[];
   status: number;
+  suppressed?: number;
 }
 
 function linesOf({ server }: GuardedServer): Line[] {
@@ -53,6 +54,22 @@ describe('the audit log of a server', () => {
     const text = JSON.stringify(lines);
     for (const hidden of ['in the body', credential.slice(40, 60), 'password of ann'])
       expect(text).not.toContain(hidden);
+  });
+
+  test('is not filled by who gives no right credential, whatever it asks for and however it is refused', async () => {
+    await using guarded = await startGuardedServer();
+    const { credential } = await guarded.key('admin');
+    const send = (headers: Record<string, string>) =>
+      guarded.server.send('DELETE', '/db/v1/tables/books', undefined, headers);
+    const statuses = new Set<number>();
+    for (let count = 0; count < 40; count += 1) {
+      statuses.add((await send({ authorization: 'Bearer wrong' })).status);
+      statuses.add((await send({ host: 'elsewhere.example.org' })).status);
+    }
+    expect([...statuses].sort()).toEqual([401, 403, 429]);
+    await guarded.as(credential, 'POST', '/db/v1/tables/books', {});
+    const lines = linesOf(guarded);
+    expect([lines.length, lines.at(-1)]).toMatchObject([62, { user: 'admin', suppressed: 20 }]);
   });
 
   test('also says who read what where that is asked for', async () => {

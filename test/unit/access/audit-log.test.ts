@@ -52,15 +52,17 @@ describe('the audit log', () => {
     const clock = new FakeClock();
     const path = join(directory.path, 'audit.jsonl');
     const log = new AuditLog({ path, clock, fileBytesMax: 1_000_000, filesKept: 2, onFailed: () => undefined });
-    for (let number = 0; number < 100; number += 1) log.record({ ...entry, status: 401 });
-    log.record(entry);
+    for (let number = 0; number < 100; number += 1) {
+      log.record({ ...entry, status: number % 2 === 0 ? 401 : 429 }, { isStranger: true });
+    }
+    for (const status of [200, 403]) log.record({ ...entry, status });
     await clock.advance(60_000);
-    log.record({ ...entry, status: 401 });
+    log.record({ ...entry, status: 401 }, { isStranger: true });
     log.close();
     const lines = linesOf(path);
-    expect(lines).toHaveLength(62);
+    expect(lines).toHaveLength(63);
     expect(lines[60]).toMatchObject({ status: 200, suppressed: 40 });
-    expect(lines[61]).not.toHaveProperty('suppressed');
+    expect(lines[62]).not.toHaveProperty('suppressed');
   });
 
   test('that cannot be written fails no request, and says so once', () => {
