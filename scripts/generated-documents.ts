@@ -122,7 +122,7 @@ ${table(['code', 'status', 'retryable', 'when'], rows)}
 What cannot be read as a request never reaches the server. The runtime answers it without a body and closes the
 connection: 400 for a request line, a header or a length that is malformed and for a missing \`Host\`, 431 for a head of
 more than 16 KiB, 505 for another version of the protocol. A connection whose first head is not complete within
-${limits.headerDeadlineMs / 1_000} seconds is closed without an answer.
+10 seconds is closed without an answer.
 `;
 }
 

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { limits } from '../src/config/limits.ts';
+import { options } from '../src/config/options.ts';
 import { rustCircles } from './support/rust-circles.ts';
 
 const root = new URL('../', import.meta.url).pathname;
@@ -239,6 +241,26 @@ describe('exports', () => {
   test('one that is not used is found', () => {
     const source = { path: 'src/query/x.ts', text: 'export function lonely(): void {}' };
     expect(unusedExports([source], [source])).toEqual(['src/query/x.ts: lonely']);
+  });
+});
+
+describe('bounds', () => {
+  const others = product.filter(({ path }) => path !== 'src/config/limits.ts');
+
+  test('each is kept by a file of the product', () => {
+    const used = new Set(others.flatMap(({ text }) => text.match(/\w+/g) ?? []));
+    expect(Object.keys(limits).filter((name) => !used.has(name))).toEqual([]);
+  });
+
+  test('one that an operator may move is injected, not imported', () => {
+    const moved = Object.keys(options).filter((name) => Object.hasOwn(limits, name));
+    const imported = /^import \{[^}]*\blimits\b[^}]*\} from '[^']*config\/limits\.ts'/m;
+    const fixed = new RegExp(`(?<![.#\\w])limits\\.(?:${moved.join('|')})\\b`);
+    // What a listener has where nobody says more: tests.
+    const except = /^src\/(?:config\/|http\/listener\/server-listener\.ts$)/;
+    expect(moved.length).toBeGreaterThan(20);
+    const breaking = others.filter(({ path, text }) => !except.test(path) && imported.test(text) && fixed.test(text));
+    expect(breaking.map(({ path }) => path)).toEqual([]);
   });
 });
 

@@ -22,8 +22,6 @@ export const limits = {
   /** Time for a body; every `bodyBytesPerSecondMin` bytes that arrive buy one second more. */
   bodyDeadlineMs: 60 * secondMs,
   bodyBytesPerSecondMin: 16 * KiB,
-  /** Time for the head of the first request of a connection. Fixed in the runtime, which looks every 4 s. */
-  headerDeadlineMs: 10 * secondMs,
   /** An idle connection is kept so long: longer than proxies and clients keep theirs. */
   keepAliveMs: 75 * secondMs,
   requestDeadlineMs: 300 * secondMs,
@@ -33,8 +31,8 @@ export const limits = {
   requestIdBytesMax: 128,
 
   // Names and keys
-  tableNameCharsMax: nameCharsMax,
-  indexNameCharsMax: nameCharsMax,
+  /** Of tables and of indexes. */
+  nameCharsMax,
   descriptionCharsMax: 500,
   prefixCharsMax: 255,
   patternCharsMax: 500,
@@ -257,9 +255,10 @@ export const limits = {
   stopCheckpointsMs: 5 * secondMs,
   /** For what follows the drain: indexes, files and models are closed. */
   closeDeadlineMs: 20 * secondMs,
-  /** Kubernetes kills thirty seconds after it asks. */
-  orchestratorGraceMs: 30 * secondMs,
 } as const;
+
+/** Kubernetes kills a process that has not ended within this time after it asks. */
+const orchestratorGraceMs = 30 * secondMs;
 
 /** The bounds, some of them moved by the operator. */
 export type LimitOptions = { readonly [Name in keyof typeof limits]: number };
@@ -285,8 +284,8 @@ const relations: readonly Relation[] = [
   [(b) => b.bodyDeadlineMs < b.requestDeadlineMs, 'a slow body is answered before its request is given up'],
   [(b) => b.stopCheckpointsMs < b.closeDeadlineMs, 'a stop has time for more than checkpoints'],
   [(b) => b.queryNodesMax >= b.queryNestingMax, 'nesting is bounded by the number of nodes'],
-  [(b) => b.drainDeadlineMs < b.orchestratorGraceMs, 'a drain ends before the orchestrator kills'],
-  [(b) => b.tableNameCharsMax * 4 < 4096, 'a name fits in a path'],
+  [(b) => b.drainDeadlineMs < orchestratorGraceMs, 'a drain ends before the orchestrator kills'],
+  [(b) => b.nameCharsMax * 4 < 4096, 'a name fits in a path'],
 ];
 
 /** The first relation between the bounds that does not hold, as a sentence; `undefined` when all hold. */
@@ -294,4 +293,4 @@ export function brokenRelation(bounds: LimitOptions): string | undefined {
   return relations.find(([holds]) => !holds(bounds))?.[1];
 }
 
-assert(brokenRelation(limits) === undefined, 'the bounds fit each other');
+assert(brokenRelation(limits) === undefined, 'the bounds do not conflict');

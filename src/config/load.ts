@@ -164,7 +164,7 @@ export function hashOptions(table: OptionTable, values: Readonly<Record<string, 
   return new Bun.CryptoHasher('sha256').update(lines.sort().join('\n')).digest('hex');
 }
 
-/** The bounds as this configuration moves them. Throws `ConfigError` when they no longer fit each other. */
+/** The bounds as this configuration moves them. Throws `ConfigError` when they conflict. */
 export function limitsOf(config: Config): LimitOptions {
   const moved: Partial<Record<keyof LimitOptions, number>> = {};
   for (const name of Object.keys(options) as OptionName[]) {

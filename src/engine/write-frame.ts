@@ -1,3 +1,4 @@
+import { limits } from '../config/limits.ts';
 import type { WrittenVectors } from '../index-kinds/index-kind.ts';
 import { awaitNative, callNative } from './engine-error.ts';
 import type { ScanLimits } from './json-scan.ts';
@@ -35,15 +36,28 @@ export const entryWords = 12;
 /** Bodies up to this size are worked on at once: handing them to the thread pool costs more than it saves. */
 const inlineBytesMax = 32 * 1024;
 
+const writeBounds: ScanLimits = {
+  depthMax: limits.jsonDepthMax,
+  membersMax: limits.documentMembersMax,
+  memberNameBytesMax: limits.memberNameBytesMax,
+  documentBytesMax: limits.documentBytesMax,
+  keysMax: limits.batchKeysMax,
+  pathSegmentsMax: limits.transformPathSegmentsMax,
+};
+
 /**
  * Checks the body of a write request and finds its parts. `bytes` must neither change nor be transferred until the
  * promise has settled.
  * Throws the errors of `scanJson`, and ServiceError `invalid_request` or `not_implemented`.
  */
-export async function scanWrite(bytes: Uint8Array, kind: WriteKind, limits?: ScanLimits): Promise<ScannedWrite> {
+export async function scanWrite(
+  bytes: Uint8Array,
+  kind: WriteKind,
+  bounds: ScanLimits = writeBounds,
+): Promise<ScannedWrite> {
   const addon = nativeAddon();
-  if (bytes.byteLength <= inlineBytesMax) return callNative(() => addon.scanWriteSync(bytes, kind, limits));
-  return awaitNative(() => addon.scanWrite(bytes, kind, limits));
+  if (bytes.byteLength <= inlineBytesMax) return callNative(() => addon.scanWriteSync(bytes, kind, bounds));
+  return awaitNative(() => addon.scanWrite(bytes, kind, bounds));
 }
 
 /** The entries of one section, a view. */
