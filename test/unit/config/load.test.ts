@@ -222,7 +222,7 @@ describe('bounds that another layer keeps', () => {
   });
 
   test('the native scan', () => {
-    const source = readFileSync(new URL('../../../native/engine/src/json/scanner.rs', import.meta.url), 'utf8');
+    const source = readFileSync(new URL('../../../native/engine/src/json/scan_limits.rs', import.meta.url), 'utf8');
     const native = (name: string) => {
       const [, factor = '', shift = '0'] = new RegExp(`${name}: ([0-9_]+)(?: << ([0-9]+))?,`).exec(source) ?? [];
       return Number(factor.replaceAll('_', '')) * 2 ** Number(shift);

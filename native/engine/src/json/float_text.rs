@@ -1,7 +1,7 @@
 //! Reads float32s out of JSON text that a scan has accepted. What vectors are made of is mostly digits, so this is where
 //! their time goes; the general parser of the standard library takes what is not plain.
 
-use super::scanner::skip_digits;
+use super::numbers::skip_digits;
 
 /// Powers of ten that a double holds exactly.
 const POWERS: [f64; 23] = [

@@ -4,45 +4,18 @@
 
 use std::borrow::Cow;
 
+use super::errors::{invalid, shorten};
+use super::member_names::{MemberNames, NamesBefore};
+use super::numbers::skip_number;
+use super::scan_limits::ScanLimits;
+use super::strings::{RawString, decode_string, next_special, skip_escape};
 use crate::error::EngineError;
 
-/// The largest integer that every reader of JSON keeps exactly: 2^53.
-pub const INTEGER_MAX: u64 = 1 << 53;
-/// Up to this many members an object's names are compared pairwise; beyond, they are sorted.
-const PAIRWISE_MEMBERS_MAX: usize = 16;
 /// The scanner recurses, so the caller's depth limit has a ceiling of its own.
 const DEPTH_CEILING: u32 = 512;
 
 /// Levels of objects whose members are named in errors.
 const NAMED_LEVELS: u32 = 2;
-
-/// Bounds on what is scanned. The defaults are the documented ones.
-#[derive(Debug, Clone)]
-pub struct ScanLimits {
-    /// Levels of objects and arrays; a document's own object is level 1.
-    pub depth_max: u32,
-    /// Members of one document, all levels together.
-    pub members_max: u32,
-    /// Bytes of one member name, without quotes, as sent.
-    pub member_name_bytes_max: u32,
-    pub document_bytes_max: u32,
-    /// Inserts, deletes, transforms and records of one request.
-    pub keys_max: u32,
-    pub path_segments_max: u32,
-}
-
-impl Default for ScanLimits {
-    fn default() -> Self {
-        Self {
-            depth_max: 64,
-            members_max: 10_000,
-            member_name_bytes_max: 65_535,
-            document_bytes_max: 16 << 20,
-            keys_max: 100_000,
-            path_segments_max: 32,
-        }
-    }
-}
 
 /// Checks one JSON text of any type. Errors: `invalid_json`, `json_too_deep`, `number_out_of_range`,
 /// `limit_exceeded`.
@@ -53,27 +26,10 @@ pub fn scan_json(bytes: &[u8], limits: &ScanLimits) -> Result<(), EngineError> {
     scanner.end()
 }
 
-/// The content of a string literal: offsets between its quotes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RawString {
-    pub start: usize,
-    pub end: usize,
-    pub escaped: bool,
-}
-
 /// An object whose members are being read.
 pub(crate) struct OpenObject {
-    names_base: usize,
-    decoded_base: usize,
+    names: NamesBefore,
     is_first: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Name {
-    digest: u64,
-    start: u32,
-    bytes: u32,
-    is_decoded: bool,
 }
 
 pub(crate) struct Scanner<'a> {
@@ -82,8 +38,7 @@ pub(crate) struct Scanner<'a> {
     limits: &'a ScanLimits,
     depth_max: u32,
     members_left: u32,
-    names: Vec<Name>,
-    decoded: Vec<u8>,
+    names: MemberNames<'a>,
 }
 
 impl<'a> Scanner<'a> {
@@ -100,8 +55,7 @@ impl<'a> Scanner<'a> {
             limits,
             depth_max: limits.depth_max.min(DEPTH_CEILING),
             members_left: u32::MAX,
-            names: Vec::new(),
-            decoded: Vec::new(),
+            names: MemberNames::of(text),
         })
     }
 
@@ -190,7 +144,7 @@ impl<'a> Scanner<'a> {
     /// Enters the object at the cursor, which must stand on `{`.
     pub fn open_object(&mut self, depth: u32) -> Result<OpenObject, EngineError> {
         self.enter(depth)?;
-        Ok(OpenObject { names_base: self.names.len(), decoded_base: self.decoded.len(), is_first: true })
+        Ok(OpenObject { names: self.names.open(), is_first: true })
     }
 
     /// The name of the next member, the cursor then standing on its value, or `None` past the object's end.
@@ -199,7 +153,7 @@ impl<'a> Scanner<'a> {
         match self.peek() {
             Some(b'}') => {
                 self.at += 1;
-                self.close_object(object)?;
+                self.names.close(object.names, self.at)?;
                 return Ok(None);
             }
             Some(b',') if !object.is_first => {
@@ -297,45 +251,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn number(&mut self) -> Result<(), EngineError> {
-        let start = self.at;
-        let mut at = start + usize::from(self.text[start] == b'-');
-        let digits = at;
-        at = skip_digits(self.text, at);
-        let digit_count = at - digits;
-        if digit_count == 0 || (digit_count > 1 && self.text[digits] == b'0') {
-            return Err(invalid(start, "a number is malformed"));
-        }
-        let mut is_integer = true;
-        let mut may_overflow = digit_count > 300;
-        if self.text.get(at) == Some(&b'.') {
-            is_integer = false;
-            let fraction = at + 1;
-            at = skip_digits(self.text, fraction);
-            if at == fraction {
-                return Err(invalid(start, "a number is malformed"));
-            }
-        }
-        if let Some(b'e' | b'E') = self.text.get(at) {
-            is_integer = false;
-            may_overflow = true;
-            at += 1;
-            at += usize::from(matches!(self.text.get(at), Some(b'+' | b'-')));
-            let exponent = at;
-            at = skip_digits(self.text, exponent);
-            if at == exponent {
-                return Err(invalid(start, "a number is malformed"));
-            }
-        }
-        if is_integer && digit_count > 15 && integer_is_out_of_range(&self.text[digits..at]) {
-            return Err(out_of_range(start, "an integer beyond 2^53 cannot be kept without rounding"));
-        }
-        if !is_integer && may_overflow {
-            let value = std::str::from_utf8(&self.text[start..at]).ok().and_then(|text| text.parse::<f64>().ok());
-            if !value.is_some_and(f64::is_finite) {
-                return Err(out_of_range(start, "a number is too large for a double"));
-            }
-        }
-        self.at = at;
+        self.at = skip_number(self.text, self.at)?;
         Ok(())
     }
 
@@ -353,60 +269,7 @@ impl<'a> Scanner<'a> {
             return Err(EngineError::new("limit_exceeded", message));
         }
         self.members_left -= 1;
-        if name.escaped {
-            let decoded = self.decode(name);
-            if decoded.contains('\0') {
-                return Err(invalid(name.start, "a member name contains \\u0000"));
-            }
-            let start = self.decoded.len() as u32;
-            self.decoded.extend_from_slice(decoded.as_bytes());
-            let digest = digest(decoded.as_bytes());
-            self.names.push(Name { digest, start, bytes: decoded.len() as u32, is_decoded: true });
-        } else {
-            let digest = digest(&self.text[name.start..name.end]);
-            self.names.push(Name { digest, start: name.start as u32, bytes: raw_bytes as u32, is_decoded: false });
-        }
-        Ok(())
-    }
-
-    fn close_object(&mut self, object: &OpenObject) -> Result<(), EngineError> {
-        let duplicate = self.find_duplicate(object.names_base);
-        if let Some(name) = duplicate {
-            let shown = shorten(&String::from_utf8_lossy(self.name_bytes(&name))).into_owned();
-            return Err(invalid(self.at, &format!("an object has two members named {shown:?}")));
-        }
-        self.names.truncate(object.names_base);
-        self.decoded.truncate(object.decoded_base);
-        Ok(())
-    }
-
-    fn find_duplicate(&mut self, base: usize) -> Option<Name> {
-        let mut names = std::mem::take(&mut self.names);
-        let members = &mut names[base..];
-        let duplicate = if members.len() <= PAIRWISE_MEMBERS_MAX {
-            members
-                .iter()
-                .enumerate()
-                .find(|(index, name)| members[..*index].iter().any(|earlier| self.same_name(earlier, name)))
-                .map(|(_, name)| *name)
-        } else {
-            members.sort_unstable_by(|left, right| {
-                left.digest.cmp(&right.digest).then_with(|| self.name_bytes(left).cmp(self.name_bytes(right)))
-            });
-            members.windows(2).find(|pair| self.same_name(&pair[0], &pair[1])).map(|pair| pair[0])
-        };
-        self.names = names;
-        duplicate
-    }
-
-    #[inline]
-    fn same_name(&self, left: &Name, right: &Name) -> bool {
-        left.digest == right.digest && self.name_bytes(left) == self.name_bytes(right)
-    }
-
-    fn name_bytes(&self, name: &Name) -> &[u8] {
-        let range = name.start as usize..(name.start + name.bytes) as usize;
-        if name.is_decoded { &self.decoded[range] } else { &self.text[range] }
+        self.names.note(name)
     }
 }
 
@@ -432,149 +295,4 @@ pub(crate) fn find_member<'a>(object: &'a [u8], path: &[&str]) -> Result<Option<
     let start = scanner.position();
     scanner.value(path.len() as u32)?;
     Ok(Some(&object[start..scanner.position()]))
-}
-
-/// The characters of a string literal's content that `Scanner::string` has accepted.
-pub(crate) fn decode_string(raw: &[u8], escaped: bool) -> Cow<'_, str> {
-    let text = String::from_utf8_lossy(raw);
-    if !escaped {
-        return text;
-    }
-    let mut decoded = String::with_capacity(raw.len());
-    let mut rest = text.as_ref();
-    while let Some(slash) = rest.find('\\') {
-        decoded.push_str(&rest[..slash]);
-        let (character, length) = decode_escape(&rest.as_bytes()[slash..]);
-        decoded.push(character);
-        rest = &rest[slash + length..];
-    }
-    decoded.push_str(rest);
-    Cow::Owned(decoded)
-}
-
-/// A name or value for an error message: at most 64 characters.
-pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(64) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
-    }
-}
-
-pub(crate) fn invalid(at: usize, what: &str) -> EngineError {
-    EngineError::new("invalid_json", format!("invalid JSON at byte {at}: {what}"))
-}
-
-fn out_of_range(at: usize, what: &str) -> EngineError {
-    EngineError::new("number_out_of_range", format!("number at byte {at}: {what}"))
-}
-
-fn integer_is_out_of_range(digits: &[u8]) -> bool {
-    let value = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u64>().ok());
-    value.is_none_or(|value| value > INTEGER_MAX)
-}
-
-/// The first position from `at` that holds no digit; eight bytes a step, as in `next_special`.
-#[inline]
-pub(crate) fn skip_digits(text: &[u8], mut at: usize) -> usize {
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    while let Some(chunk) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        // Digits become 0 to 9; adding 0x76 to the low seven bits of anything else sets its highest bit.
-        let word = u64::from_le_bytes(*chunk) ^ u64::from_le_bytes([b'0'; 8]);
-        let others = ((word & !HIGH).wrapping_add(u64::from_le_bytes([0x76; 8])) | word) & HIGH;
-        if others != 0 {
-            return at + (others.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while let Some(b'0'..=b'9') = text.get(at) {
-        at += 1;
-    }
-    at
-}
-
-/// The first byte from `at` that ends or interrupts a string: a quote, a backslash or a control character. Eight
-/// bytes a step: the usual "which byte is zero" and "which byte is less than n" tricks on a word, whose lowest hit is
-/// exact.
-#[inline]
-fn next_special(text: &[u8], mut at: usize) -> usize {
-    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    while let Some(chunk) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let word = u64::from_le_bytes(*chunk);
-        let quote = word ^ (LOW * b'"' as u64);
-        let slash = word ^ (LOW * b'\\' as u64);
-        let quote_hit = quote.wrapping_sub(LOW) & !quote;
-        let slash_hit = slash.wrapping_sub(LOW) & !slash;
-        let control_hit = word.wrapping_sub(LOW * 0x20) & !word;
-        let hits = (quote_hit | slash_hit | control_hit) & HIGH;
-        if hits != 0 {
-            return at + (hits.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    while let Some(&byte) = text.get(at) {
-        if byte == b'"' || byte == b'\\' || byte < 0x20 {
-            break;
-        }
-        at += 1;
-    }
-    at
-}
-
-/// The position behind the escape sequence at `at`.
-fn skip_escape(text: &[u8], at: usize) -> Result<usize, EngineError> {
-    match text.get(at + 1) {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
-        Some(b'u') => {
-            let unit = hex_unit(text, at + 2).ok_or_else(|| invalid(at, "\\u takes four hexadecimal digits"))?;
-            match unit {
-                0xD800..=0xDBFF => {
-                    let low = if text.get(at + 6..at + 8) == Some(b"\\u") { hex_unit(text, at + 8) } else { None };
-                    match low {
-                        Some(0xDC00..=0xDFFF) => Ok(at + 12),
-                        _ => Err(invalid(at, "a lone surrogate")),
-                    }
-                }
-                0xDC00..=0xDFFF => Err(invalid(at, "a lone surrogate")),
-                _ => Ok(at + 6),
-            }
-        }
-        _ => Err(invalid(at, "an unknown escape sequence")),
-    }
-}
-
-/// The character of an accepted escape sequence and the bytes that it took.
-fn decode_escape(sequence: &[u8]) -> (char, usize) {
-    match sequence.get(1) {
-        Some(b'b') => ('\u{8}', 2),
-        Some(b'f') => ('\u{c}', 2),
-        Some(b'n') => ('\n', 2),
-        Some(b'r') => ('\r', 2),
-        Some(b't') => ('\t', 2),
-        Some(b'u') => {
-            let high = hex_unit(sequence, 2).unwrap_or(0xFFFD);
-            if let Some(character) = char::from_u32(high) {
-                return (character, 6);
-            }
-            let low = hex_unit(sequence, 8).unwrap_or(0xDC00);
-            let code = 0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF);
-            (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12)
-        }
-        Some(&byte) => (byte as char, 2),
-        None => (char::REPLACEMENT_CHARACTER, 1),
-    }
-}
-
-fn hex_unit(text: &[u8], at: usize) -> Option<u32> {
-    text.get(at..at + 4)?.iter().try_fold(0, |unit, &byte| Some(unit << 4 | (byte as char).to_digit(16)?))
-}
-
-/// A cheap digest of a name: its ends and its length. Equal digests are compared byte by byte.
-#[inline]
-fn digest(name: &[u8]) -> u64 {
-    let (head, tail) = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
-        (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
-        _ => (name.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)), 0),
-    };
-    (head ^ tail.rotate_left(29) ^ (name.len() as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

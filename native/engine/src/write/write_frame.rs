@@ -9,8 +9,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::document_key::check_key;
-use super::edge_scan::{EdgeContext, EdgeRows, GraphTarget};
-use super::vector_scan::{VectorRows, VectorTarget};
+use super::edges::{EdgeContext, EdgeRows, GraphTarget};
+use super::vectors::{VectorRows, VectorTarget};
 use super::write_scan::{ENTRY_WORDS, FLAG_KEY_ESCAPED, FLAG_TIMESTAMP, FLAG_TYPE, FLAG_UPSERT};
 use crate::error::EngineError;
 use crate::frame::{FrameWriter, ROW_KEEPS_DECLARED, RowKind};
