@@ -244,6 +244,59 @@ describe('exports', () => {
   });
 });
 
+/** The text from a parenthesis to the one that closes it. */
+function parenthesised(text: string): string {
+  let depth = 0;
+  for (let at = text.indexOf('('); at < text.length; at += 1) {
+    if (text[at] === '(') depth += 1;
+    else if (text[at] === ')') depth -= 1;
+    if (depth === 0) return text.slice(0, at + 1);
+  }
+  return text;
+}
+
+/** Routes whose access leaves something to their service, and which nevertheless do not tell it who calls. */
+function routesWithoutCaller(sources: readonly Source[]): string[] {
+  return sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/\bdefineRoute\(/g)]
+      .map(({ index }) => parenthesised(text.slice(index)))
+      // Tables are looked up on behalf of the caller; a user, a global administrator and whoever is anonymous need no further check.
+      .filter((route) => /access: (?:'tables'|'new-table'|\{ table: |'authenticated')/.test(route))
+      .filter((route) => !/\b(?:caller|context)\b/.test(route.slice(route.indexOf('handler'))))
+      .map((route) => `${path}: ${/path[^,]*/.exec(route)?.[0]}`),
+  );
+}
+
+describe('callers', () => {
+  test('a route to tables works on behalf of its caller', () => {
+    const built = product.filter(({ path }) => /^src\/http\/(?!routing\/unimplemented-routes)/.test(path));
+    expect(routesWithoutCaller(built)).toEqual([]);
+  });
+
+  test('a route that forgets its caller is found', () => {
+    const route = (handler: string) =>
+      `defineRoute({ path: '/t/:table', access: { table: 'read' }, handler: ${handler} })`;
+    const found = (text: string) => routesWithoutCaller([{ path: 'src/http/database/x.ts', text }]);
+    expect(found(route('({ params }) => tables.get(params.table)'))).toHaveLength(1);
+    expect(found(route("({ params, caller }) => tables.get(params.table, caller, 'read')"))).toEqual([]);
+  });
+});
+
+describe('what a range appends', () => {
+  test('reaches its indexes through the log alone', () => {
+    const callers = product.filter(({ text }) => /\.subscribe(?:All)?\(/.test(text)).map(({ path }) => path);
+    expect(callers).toEqual([
+      'src/indexing/indexed-range.ts',
+      'src/replication/local-range-log.ts',
+      // Notes which ranges are not as they were at their closing.
+      'src/server/database/open-tables.ts',
+    ]);
+    // Nothing but the log hands entries to it.
+    const indexedRange = product.find(({ path }) => path === 'src/indexing/indexed-range.ts');
+    expect(indexedRange?.text).not.toMatch(/^ {2}(?:async )?\w+\(.*\b(?:entry|AppliedEntry|frame)\b/m);
+  });
+});
+
 describe('bounds', () => {
   const others = product.filter(({ path }) => path !== 'src/config/limits.ts');
 

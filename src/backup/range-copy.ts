@@ -19,7 +19,7 @@ interface CopyTarget {
 }
 
 /** Ids of the parts that come along. */
-interface CopiedParts {
+interface CopiedPartIds {
   readonly all: readonly number[];
   /** Of these, those that have edges. */
   readonly graphs: readonly number[];
@@ -59,7 +59,7 @@ export class RangeCopy implements Disposable {
   #copied: number;
 
   /** The range is leased as long as the copy lives. */
-  constructor(range: IndexedRange, parts: CopiedParts, target: CopyTarget, { baseHead, imageOf }: CopyKind) {
+  constructor(range: IndexedRange, parts: CopiedPartIds, target: CopyTarget, { baseHead, imageOf }: CopyKind) {
     this.range = range;
     this.baseHead = baseHead;
     this.#imageOf = baseHead === null ? imageOf : undefined;

@@ -83,11 +83,11 @@ export function connect(url: string, options: ConnectOptions = {}): SundewClient
   });
 }
 
-type ClientParts = Pick<RequesterOptions, 'transport' | 'url' | 'headers'> &
+type ClientOptions = Pick<RequesterOptions, 'transport' | 'url' | 'headers'> &
   Partial<Pick<RequesterOptions, 'retries' | 'clock' | 'freshKey'>>;
 
 /** The client over any transport. */
-export function clientOver(parts: ClientParts): SundewClient {
+export function clientOver(parts: ClientOptions): SundewClient {
   const defaults = { retries: 2, clock: commandClock, freshKey: () => crypto.randomUUID() };
   return new Client(new Requester({ ...defaults, ...parts }));
 }

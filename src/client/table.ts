@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox';
 import type { CreateTableRequest, TableSchema, TableStatus } from '../protocol/database/tables.ts';
 import type { batchResponse, MergeResponse, SyncLevel } from '../protocol/database/writes.ts';
+import { versionHeader } from '../protocol/version-header.ts';
 import { BatchWriter, type WriterOptions } from './batch-writer.ts';
 import { linesOf } from './line-stream.ts';
 import type { Hit, Query, QueryResult, Scan, Without } from './query-types.ts';
@@ -86,7 +87,7 @@ export class Table<Document = Record<string, unknown>> {
     try {
       const call = { ...options, method: 'GET', path: `${this.#path}/documents/${segmentOf(key)}`, repeat: 'always' };
       const response = await this.#requester.send(call as Call);
-      const version = response.headers.get('x-service-version') ?? '';
+      const version = response.headers.get(versionHeader) ?? '';
       return { document: (await response.json()) as Document, version };
     } catch (error) {
       if (error instanceof SundewError && error.code === 'key_not_found') return undefined;

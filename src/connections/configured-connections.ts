@@ -51,7 +51,7 @@ const prefixes: Partial<Record<ProviderName, RegExp>> = {
   ollama: /(?:\/api|\/v1)?\/*$/,
 };
 
-interface InferenceParts {
+interface InferenceEntry {
   readonly provider: ProviderName;
   readonly url?: string | undefined;
   readonly apiKey?: string | undefined;
@@ -64,7 +64,7 @@ interface InferenceParts {
 
 /** A connection to a provider, with what the operator says of the provider where the connection itself says nothing. */
 export function inferenceConnection(
-  { provider, url, apiKey, region, projectId, location, names = [], modelTypes = [] }: InferenceParts,
+  { provider, url, apiKey, region, projectId, location, names = [], modelTypes = [] }: InferenceEntry,
   providers: ReadonlyMap<string, ProviderOptions>,
 ): InferenceConnection {
   const own = providers.get(provider);

@@ -10,7 +10,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Secrets } from './access/open-secrets.ts';
 import type { Database } from './database/open-database.ts';
 
-interface BackupParts {
+interface BackupDeps {
   readonly config: RunningConfig;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -24,7 +24,7 @@ interface OpenBackups {
 }
 
 /** Backups of the database at the locations that connections allow, and their restores. */
-export async function openBackups({ config, clock, logger, secrets, database }: BackupParts): Promise<OpenBackups> {
+export async function openBackups({ config, clock, logger, secrets, database }: BackupDeps): Promise<OpenBackups> {
   const { storage, log, jobs } = database;
   const { tables } = database.services;
   const locations = new Locations({ options: () => config.config, credentials: secrets.credentials, clock });

@@ -15,7 +15,7 @@ import { modelKinds } from '../protocol/models/model-kinds.ts';
 import type { TableService } from '../tables/table-service.ts';
 import type { Secrets } from './access/open-secrets.ts';
 
-interface ConnectionParts {
+interface ConnectionDeps {
   readonly config: RunningConfig;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -26,7 +26,7 @@ interface ConnectionParts {
 }
 
 /** What the server is connected with. Nobody is called yet. */
-export function openConnections(parts: ConnectionParts): ConnectionRoutesDeps {
+export function openConnections(parts: ConnectionDeps): ConnectionRoutesDeps {
   const { config, clock, logger, secrets, inference, providers, tables } = parts;
   const { credentials, hosts } = secrets;
   const http = new ProviderHttp({ credentials, hosts, clock });

@@ -10,7 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Secrets } from './access/open-secrets.ts';
 
-interface PartnerParts {
+interface PartnerDeps {
   readonly config: RunningConfig;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -19,7 +19,7 @@ interface PartnerParts {
 }
 
 /** The accounts at the partner. Its callback listens from the first login on, while one is pending. */
-export function openPartner({ config, clock, logger, secrets, http }: PartnerParts): PartnerRoutesDeps {
+export function openPartner({ config, clock, logger, secrets, http }: PartnerDeps): PartnerRoutesDeps {
   const accounts = new PartnerAccounts(secrets.store);
   const oauth = new PartnerOAuth({ options: () => config.config, http, clock });
   const connections = new PartnerConnections({ oauth, accounts, clock });

@@ -12,7 +12,7 @@ interface Node {
   document?: object;
 }
 
-interface Found {
+interface FoundMatches {
   type: string;
   total: number;
   partial?: string;
@@ -54,11 +54,11 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-async function match(search: object, beside: object = {}): Promise<Found> {
+async function match(search: object, beside: object = {}): Promise<FoundMatches> {
   const searches = { found: { type: 'pattern', index_name: 'g', ...search } };
   for (;;) {
     const body = { graph_searches: searches, ...beside };
-    const answer = await server.send<{ responses: { graph_results: { found: Found } }[] }>(
+    const answer = await server.send<{ responses: { graph_results: { found: FoundMatches } }[] }>(
       'POST',
       `${people.path}/query`,
       body,
@@ -283,8 +283,12 @@ test('a pattern over a hub looks at it once, and says where a bound has ended it
       params: { max_results: 1 },
     },
   };
-  const answer = await server.send<{ responses: { graph_results: { pairs: Found } }[] }>('POST', `${hub.path}/query`, {
-    graph_searches: searches,
-  });
+  const answer = await server.send<{ responses: { graph_results: { pairs: FoundMatches } }[] }>(
+    'POST',
+    `${hub.path}/query`,
+    {
+      graph_searches: searches,
+    },
+  );
   expect(answer.body.responses[0]?.graph_results.pairs).toMatchObject({ total: 1_000_000, partial: 'matches' });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-interface Found {
+interface FoundHits {
   responses: { hits: { hits: { _id: string; _highlight?: unknown }[] } }[];
 }
 
@@ -19,7 +19,7 @@ const documents = {
 const synonyms = [['tv', 'television'], 'laptop => notebook, portable computer', 'USA, United States'];
 
 async function found(request: object): Promise<string[]> {
-  const answer = await server.send<Found>('POST', '/db/v1/tables/things/query', request);
+  const answer = await server.send<FoundHits>('POST', '/db/v1/tables/things/query', request);
   expect(answer).toMatchObject({ status: 200 });
   return (answer.body.responses[0]?.hits.hits ?? []).map((hit) => hit._id).sort();
 }
@@ -71,7 +71,7 @@ describe('synonyms', () => {
 
   test('are highlighted, and go with slips', async () => {
     expect(await found({ full_text_search: { query: 'televsion' }, typo_tolerance: true })).toEqual(['b']);
-    const answer = await server.send<Found>('POST', '/db/v1/tables/things/query', {
+    const answer = await server.send<FoundHits>('POST', '/db/v1/tables/things/query', {
       full_text_search: { query: 'laptop' },
       filter_query: { query: 'desk' },
       highlight: true,

@@ -55,13 +55,13 @@ function numberOf(text: string): number {
   return Bun.hash.crc32(text) % 1_000_003;
 }
 
-const places: Place[] = [];
+const ranges: FollowedRange[] = [];
 afterEach(async () => {
-  for (const place of places.splice(0)) await place.end();
+  for (const followed of ranges.splice(0)) await followed.end();
 });
 
 /** A range of documents with a member "t", and a follower that makes part 1 of them. */
-class Place {
+class FollowedRange {
   readonly embedder = new Embedder();
   readonly clock = new FakeClock();
   readonly #directory = temporaryDirectory();
@@ -71,13 +71,13 @@ class Place {
   fingerprint = 'f';
   #lives = 0;
 
-  static async make(): Promise<Place> {
-    const place = new Place();
-    places.push(place);
-    place.storage = await openTestStorage(join(place.#directory.path, '0'));
-    const table = await createTable(place.storage, 'things', 1, ['v']);
-    place.range = await place.storage.openRange(must(table.ranges[0], 'a range').rangeId);
-    return place;
+  static async make(): Promise<FollowedRange> {
+    const followed = new FollowedRange();
+    ranges.push(followed);
+    followed.storage = await openTestStorage(join(followed.#directory.path, '0'));
+    const table = await createTable(followed.storage, 'things', 1, ['v']);
+    followed.range = await followed.storage.openRange(must(table.ranges[0], 'a range').rangeId);
+    return followed;
   }
 
   follow(): PartFollower {
@@ -194,118 +194,118 @@ describe('a follower', () => {
     );
     await fc.assert(
       fc.asyncProperty(fc.array(operation, { maxLength: 40 }), fc.nat(20), async (operations, startAt) => {
-        const place = await Place.make();
+        const followed = await FollowedRange.make();
         const model = new Map<string, unknown>();
         for (const [at, each] of operations.entries()) {
-          if (at === startAt) place.follow();
+          if (at === startAt) followed.follow();
           if (each.kind === 'put') {
             model.set(each.key, each.text);
-            await place.write({ puts: { [each.key]: document(each.text) } });
+            await followed.write({ puts: { [each.key]: document(each.text) } });
           } else if (each.kind === 'delete') {
-            if (model.delete(each.key)) await place.write({ deletes: [each.key] });
-          } else if (place.follower && each.kind === 'settle') await place.settled();
-          else if (place.follower) await place.crash();
+            if (model.delete(each.key)) await followed.write({ deletes: [each.key] });
+          } else if (followed.follower && each.kind === 'settle') await followed.settled();
+          else if (followed.follower) await followed.crash();
         }
-        if (!place.follower) place.follow();
-        await place.settled();
+        if (!followed.follower) followed.follow();
+        await followed.settled();
         const texts = [...model].filter(([, held]) => typeof held === 'string' && held !== '') as [string, string][];
-        expect(place.parts()).toEqual(Object.fromEntries(texts.map(([name, held]) => [name, numberOf(held)])));
+        expect(followed.parts()).toEqual(Object.fromEntries(texts.map(([name, held]) => [name, numberOf(held)])));
         const failed = [...model.values()].filter((held) => held === 7).length;
-        expect(place.follower?.report()).toMatchObject({ failed, retrying: 0, backfillProgress: 1 });
-        await place.end();
-        places.splice(places.indexOf(place), 1);
+        expect(followed.follower?.report()).toMatchObject({ failed, retrying: 0, backfillProgress: 1 });
+        await followed.end();
+        ranges.splice(ranges.indexOf(followed), 1);
       }),
       { numRuns: 25 },
     );
   });
 
   test('embeds a document that was there before it once, over kills, but for the batch under way', async () => {
-    const place = await Place.make();
-    await place.write({ puts: many(1_000) });
-    place.follow();
+    const followed = await FollowedRange.make();
+    await followed.write({ puts: many(1_000) });
+    followed.follow();
     const kills = 3;
     for (let kill = 1; kill <= kills; kill += 1) {
-      while (place.embedder.batches.length < 3 * kill) await new Promise((resolve) => setImmediate(resolve));
-      await place.crash();
+      while (followed.embedder.batches.length < 3 * kill) await new Promise((resolve) => setImmediate(resolve));
+      await followed.crash();
     }
-    await place.settled();
-    expect(Object.keys(place.parts())).toHaveLength(1_000);
-    expect(place.embedder.texts.length).toBeLessThanOrEqual(1_000 + kills * 64);
+    await followed.settled();
+    expect(Object.keys(followed.parts())).toHaveLength(1_000);
+    expect(followed.embedder.texts.length).toBeLessThanOrEqual(1_000 + kills * 64);
   });
 
   test('can be closed as soon as it was opened', async () => {
-    const place = await Place.make();
-    await place.follow().close();
+    const followed = await FollowedRange.make();
+    await followed.follow().close();
   });
 
   test('takes what was just written before what was there before it', async () => {
-    const place = await Place.make();
-    await place.write({ puts: many(1_000) });
-    place.follow();
-    while (place.embedder.batches.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    const before = place.embedder.batches.length;
-    await place.write({ puts: { new: document('just written') } });
-    await must(place.follower, 'a follower').waitFor(place.range.info().head);
-    const at = place.embedder.batches.findIndex((texts) => texts.includes('just written'));
+    const followed = await FollowedRange.make();
+    await followed.write({ puts: many(1_000) });
+    followed.follow();
+    while (followed.embedder.batches.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    const before = followed.embedder.batches.length;
+    await followed.write({ puts: { new: document('just written') } });
+    await must(followed.follower, 'a follower').waitFor(followed.range.info().head);
+    const at = followed.embedder.batches.findIndex((texts) => texts.includes('just written'));
     expect(at - before).toBeLessThanOrEqual(2);
-    expect(place.parts().new).toBe(numberOf('just written'));
-    await place.settled();
+    expect(followed.parts().new).toBe(numberOf('just written'));
+    await followed.settled();
   });
 
   test('waits while its embedder is down, notes nothing for the documents, and goes on by itself', async () => {
-    const place = await Place.make();
-    place.embedder.fault = outage;
-    const follower = place.follow();
-    await place.write({ puts: many(5) });
-    await place.settled();
+    const followed = await FollowedRange.make();
+    followed.embedder.fault = outage;
+    const follower = followed.follow();
+    await followed.write({ puts: many(5) });
+    await followed.settled();
     expect(follower.report()).toMatchObject({ failed: 0, retrying: 0, blocker: { code: 'upstream_failed' } });
     expect(follower.isAtRest).toBe(false);
-    expect(place.range.notes.within('f/', 10)).toEqual([]);
-    place.embedder.fault = () => undefined;
-    await place.minutesUntil(() => follower.report().blocker === undefined);
-    await place.settled();
-    expect(Object.keys(place.parts())).toHaveLength(5);
+    expect(followed.range.notes.within('f/', 10)).toEqual([]);
+    followed.embedder.fault = () => undefined;
+    await followed.minutesUntil(() => follower.report().blocker === undefined);
+    await followed.settled();
+    expect(Object.keys(followed.parts())).toHaveLength(5);
   });
 
   test('leaves the others alone when one text is refused, tries it a few times, and again when it has changed', async () => {
-    const place = await Place.make();
-    place.embedder.refused.add('bad');
-    const follower = place.follow();
-    await place.write({ puts: { good: document('good'), bad: document('bad') } });
-    await place.settled();
-    expect(Object.keys(place.parts())).toEqual(['good']);
+    const followed = await FollowedRange.make();
+    followed.embedder.refused.add('bad');
+    const follower = followed.follow();
+    await followed.write({ puts: { good: document('good'), bad: document('bad') } });
+    await followed.settled();
+    expect(Object.keys(followed.parts())).toEqual(['good']);
     expect(follower.report()).toMatchObject({ retrying: 1, failed: 0 });
-    await place.minutesUntil(() => follower.report().failed === 1);
+    await followed.minutesUntil(() => follower.report().failed === 1);
     expect(follower.report().retrying).toBe(0);
-    expect(place.embedder.texts.filter((text) => text === 'bad')).toHaveLength(4);
-    await place.crash();
-    expect(place.follower?.report()).toMatchObject({ retrying: 0, failed: 1 });
-    await place.write({ puts: { bad: document('better') } });
-    await place.settled();
-    expect(place.follower?.report()).toMatchObject({ retrying: 0, failed: 0 });
-    expect(place.parts().bad).toBe(numberOf('better'));
+    expect(followed.embedder.texts.filter((text) => text === 'bad')).toHaveLength(4);
+    await followed.crash();
+    expect(followed.follower?.report()).toMatchObject({ retrying: 0, failed: 1 });
+    await followed.write({ puts: { bad: document('better') } });
+    await followed.settled();
+    expect(followed.follower?.report()).toMatchObject({ retrying: 0, failed: 0 });
+    expect(followed.parts().bad).toBe(numberOf('better'));
   });
 
   test('sends a batch that is refused for one text again, text by text', async () => {
-    const place = await Place.make();
+    const followed = await FollowedRange.make();
     const refusal = new ServiceError('invalid_request', 'one of the texts is not to our taste');
-    place.embedder.fault = (texts) => (texts.includes('bad') ? refusal : undefined);
-    const follower = place.follow();
-    await place.write({ puts: { a: document('amber'), b: document('bad'), c: document('cedar') } });
-    await place.settled();
-    expect(Object.keys(place.parts())).toEqual(['a', 'c']);
+    followed.embedder.fault = (texts) => (texts.includes('bad') ? refusal : undefined);
+    const follower = followed.follow();
+    await followed.write({ puts: { a: document('amber'), b: document('bad'), c: document('cedar') } });
+    await followed.settled();
+    expect(Object.keys(followed.parts())).toEqual(['a', 'c']);
     expect(follower.report()).toMatchObject({ retrying: 1, blocker: undefined });
   });
 
   test('embeds equal texts once, and looks at everything again with another fingerprint', async () => {
-    const place = await Place.make();
-    await place.write({ puts: { a: document('same'), b: document('same'), c: document('other') } });
-    place.follow();
-    await place.settled();
-    expect(place.embedder.texts.sort()).toEqual(['other', 'same']);
-    place.fingerprint = 'g';
-    await place.crash();
-    await place.settled();
-    expect(place.embedder.texts.sort()).toEqual(['other', 'other', 'same', 'same']);
+    const followed = await FollowedRange.make();
+    await followed.write({ puts: { a: document('same'), b: document('same'), c: document('other') } });
+    followed.follow();
+    await followed.settled();
+    expect(followed.embedder.texts.sort()).toEqual(['other', 'same']);
+    followed.fingerprint = 'g';
+    await followed.crash();
+    await followed.settled();
+    expect(followed.embedder.texts.sort()).toEqual(['other', 'other', 'same', 'same']);
   });
 });

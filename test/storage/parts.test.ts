@@ -24,17 +24,17 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** One table of one range with the parts 1 and 2. */
-class Place implements AsyncDisposable {
+class OpenedRange implements AsyncDisposable {
   readonly #directory = temporaryDirectory();
   storage!: Storage;
   range!: RangeReader;
 
-  static async make(ttlDurationMs?: number): Promise<Place> {
-    const place = new Place();
-    place.storage = await openTestStorage(place.#directory.path);
-    const table = await createTable(place.storage, 'things', 1, ['v0', 'v1']);
-    place.range = await place.storage.openRange(must(table.ranges[0], 'a range').rangeId, ttlDurationMs);
-    return place;
+  static async make(ttlDurationMs?: number): Promise<OpenedRange> {
+    const opened = new OpenedRange();
+    opened.storage = await openTestStorage(opened.#directory.path);
+    const table = await createTable(opened.storage, 'things', 1, ['v0', 'v1']);
+    opened.range = await opened.storage.openRange(must(table.ranges[0], 'a range').rangeId, ttlDurationMs);
+    return opened;
   }
 
   async reopen(): Promise<void> {
@@ -79,104 +79,104 @@ function addNote(frame: FrameBuilder, key: string, value: string): void {
   frame.append(rowKind.state, key, encoder.encode(value));
 }
 
-function noteOf({ range }: Place, key: string): string | undefined {
+function noteOf({ range }: OpenedRange, key: string): string | undefined {
   const value = range.notes.get(key);
   return value && decoder.decode(value);
 }
 
 describe('a part for a document of a sequence', () => {
   test('applies only while the document has it', async () => {
-    await using place = await Place.make();
-    await write(place.storage, place.range.rangeId, { puts: { a: {}, b: {}, c: {} } });
-    const [a, b] = [place.sequenceOf('a'), place.sequenceOf('b')];
-    await write(place.storage, place.range.rangeId, { puts: { b: { n: 1 } }, deletes: ['c'] });
-    const applied = await place.append((frame) => {
+    await using opened = await OpenedRange.make();
+    await write(opened.storage, opened.range.rangeId, { puts: { a: {}, b: {}, c: {} } });
+    const [a, b] = [opened.sequenceOf('a'), opened.sequenceOf('b')];
+    await write(opened.storage, opened.range.rangeId, { puts: { b: { n: 1 } }, deletes: ['c'] });
+    const applied = await opened.append((frame) => {
       addPart(frame, 'a', a, 1);
       addPart(frame, 'b', b, 2);
       addPart(frame, 'c', b + 1, 3);
       addPart(frame, 'nowhere', 9, 4);
     });
     expect(applied.counts.skipped).toBe(3);
-    expect([place.valueOf('a'), place.valueOf('b')]).toEqual([1, undefined]);
+    expect([opened.valueOf('a'), opened.valueOf('b')]).toEqual([1, undefined]);
     const images = must(applied.images, 'images');
     expect(readFrame(images.frame).rowCount).toBe(1);
     expect(images.lastSequence).toBe(images.firstSequence);
-    expect(place.sequenceOf('a')).toBe(a);
-    await place.append((frame) => addPart(frame, 'a', a, null));
-    expect(place.valueOf('a')).toBeUndefined();
+    expect(opened.sequenceOf('a')).toBe(a);
+    await opened.append((frame) => addPart(frame, 'a', a, null));
+    expect(opened.valueOf('a')).toBeUndefined();
   });
 
   test('does not reach a document that has expired', async () => {
-    await using place = await Place.make(1_000);
-    await write(place.storage, place.range.rangeId, { puts: { a: {} }, ttlBaseMs: requestTimeMs - 2_000 });
-    const applied = await place.append((frame) => addPart(frame, 'a', place.sequenceOf('a'), 1));
+    await using opened = await OpenedRange.make(1_000);
+    await write(opened.storage, opened.range.rangeId, { puts: { a: {} }, ttlBaseMs: requestTimeMs - 2_000 });
+    const applied = await opened.append((frame) => addPart(frame, 'a', opened.sequenceOf('a'), 1));
     expect([applied.images, applied.counts.skipped]).toEqual([undefined, 1]);
   });
 
   test('may have a form that this release does not know', async () => {
-    await using place = await Place.make();
-    await write(place.storage, place.range.rangeId, { puts: { a: {} } });
+    await using opened = await OpenedRange.make();
+    await write(opened.storage, opened.range.rangeId, { puts: { a: {} } });
     const form = 99 as (typeof partForm)['asset'];
-    await place.append((frame) => {
+    await opened.append((frame) => {
       const row = frame.append(rowKind.partPut, 'a', partBody(1, form, Uint8Array.of(1, 2, 3)));
-      frame.setRequiredSequence(row, place.sequenceOf('a'));
+      frame.setRequiredSequence(row, opened.sequenceOf('a'));
     });
-    const { ordinal } = must(place.range.documents.get('a'), 'a');
-    expect(place.range.parts.read([ordinal], [1]).found.get(ordinal)?.get(1)?.[4]).toBe(99);
+    const { ordinal } = must(opened.range.documents.get('a'), 'a');
+    expect(opened.range.parts.read([ordinal], [1]).found.get(ordinal)?.get(1)?.[4]).toBe(99);
   });
 });
 
 describe('a note of the server', () => {
   test('is written with the rows of its request, takes no sequence, and is in no feed', async () => {
-    await using place = await Place.make();
-    const applied = await place.append((frame) => {
+    await using opened = await OpenedRange.make();
+    const applied = await opened.append((frame) => {
       frame.append(rowKind.put, 'a', encoder.encode('{}'));
       addNote(frame, 'e/1', 'live');
       addNote(frame, 'e/2', 'later');
     });
     const { firstSequence, lastSequence } = must(applied.images, 'images');
     expect(lastSequence).toBe(firstSequence);
-    expect(noteOf(place, 'e/1')).toBe('live');
-    expect(readFrame(must(place.range.feed.read(0), 'a page').frame).rowCount).toBe(1);
-    await place.append((frame) => {
+    expect(noteOf(opened, 'e/1')).toBe('live');
+    expect(readFrame(must(opened.range.feed.read(0), 'a page').frame).rowCount).toBe(1);
+    await opened.append((frame) => {
       addNote(frame, 'e/1', 'done');
       addNote(frame, 'e/2', '');
     });
-    await place.reopen();
-    expect([noteOf(place, 'e/1'), noteOf(place, 'e/2')]).toEqual(['done', undefined]);
-    expect(place.range.info().head).toBe(lastSequence);
+    await opened.reopen();
+    expect([noteOf(opened, 'e/1'), noteOf(opened, 'e/2')]).toEqual(['done', undefined]);
+    expect(opened.range.info().head).toBe(lastSequence);
   });
 
   test('is read by prefix, in order and in pages', async () => {
-    await using place = await Place.make();
-    await place.append((frame) => {
+    await using opened = await OpenedRange.make();
+    await opened.append((frame) => {
       for (const key of ['f/2/1', 'f/1/9', 'f/1/10', 'e/1', 'f/1/é', 'f0']) addNote(frame, key, key);
     });
-    const { notes } = place.range;
+    const { notes } = opened.range;
     expect(notes.within('f/1/', 10).map(({ key }) => key)).toEqual(['f/1/10', 'f/1/9', 'f/1/é']);
     expect(notes.within('f/', 2).map(({ key }) => key)).toEqual(['f/1/10', 'f/1/9']);
     expect(notes.within('f/', 2, 'f/1/9').map(({ key }) => key)).toEqual(['f/1/é', 'f/2/1']);
   });
 
   test('goes with the part that it is about', async () => {
-    await using place = await Place.make();
-    await place.append((frame) => {
+    await using opened = await OpenedRange.make();
+    await opened.append((frame) => {
       for (const key of ['e/1', 'f/1/7', 'f/1/8', 'e/2', 'e/11', 'f/11/7', 'd/1']) addNote(frame, key, key);
     });
-    await place.range.dropPart(1);
-    expect(place.range.notes.within('', 10).map(({ key }) => key)).toEqual(['d/1', 'e/11', 'e/2', 'f/11/7']);
+    await opened.range.dropPart(1);
+    expect(opened.range.notes.within('', 10).map(({ key }) => key)).toEqual(['d/1', 'e/11', 'e/2', 'f/11/7']);
   });
 
   test('is undone with a request that fails', async () => {
-    await using place = await Place.make();
-    await write(place.storage, place.range.rangeId, { puts: { a: { n: 'x' } } });
+    await using opened = await OpenedRange.make();
+    await write(opened.storage, opened.range.rangeId, { puts: { a: { n: 'x' } } });
     const frame = new FrameBuilder();
     addNote(frame, 'e/1', 'lost');
-    const { rangeId } = place.range;
+    const { rangeId } = opened.range;
     const readSet = [{ rangeId, key: 'a', version: 1 }];
-    const append = place.storage.append(group([{ rangeId, frame: frame.finish() }], { readSet }));
+    const append = opened.storage.append(group([{ rangeId, frame: frame.finish() }], { readSet }));
     expect(await failure(append)).toMatchObject({ code: 'transaction_conflict' });
-    expect(noteOf(place, 'e/1')).toBeUndefined();
+    expect(noteOf(opened, 'e/1')).toBeUndefined();
   });
 
   test('travels in the images of a write over several ranges, and is finished with it', async () => {
@@ -218,8 +218,8 @@ describe('the feed', () => {
   }
 
   test('tells of documents, of parts, or of documents with their parts', async () => {
-    await using place = await Place.make();
-    const { storage, range } = place;
+    await using opened = await OpenedRange.make();
+    const { storage, range } = opened;
     const { put, partPut, partDelete, delete: gone } = rowKind;
     await write(storage, range.rangeId, { puts: { a: {}, b: {}, c: {} }, vectors: { a: { 1: [1], 2: [2] } } });
     const joined = { documents: true, parts: [1, 2] };
@@ -237,9 +237,9 @@ describe('the feed', () => {
       [put, 3, 4],
     ]);
     const before = range.info().head;
-    await place.append((frame) => {
-      addPart(frame, 'b', place.sequenceOf('b'), 5, 2);
-      addPart(frame, 'a', place.sequenceOf('a'), null);
+    await opened.append((frame) => {
+      addPart(frame, 'b', opened.sequenceOf('b'), 5, 2);
+      addPart(frame, 'a', opened.sequenceOf('a'), null);
     });
     await write(storage, range.rangeId, { deletes: ['c'] });
     expect(rowsOf(range, { parts: [1] }, before)).toEqual([
@@ -275,21 +275,21 @@ test('part ids are given by each table', async () => {
 });
 
 test('reads of one instant see nothing that is committed between them', async () => {
-  await using place = await Place.make();
-  await place.append((frame) => frame.append(rowKind.put, 'a', encoder.encode('{}')));
-  const before = place.sequenceOf('a');
-  using other = openBehind(place.range.path);
-  const seen = place.range.atOneInstant(() => {
-    const first = place.sequenceOf('a');
+  await using opened = await OpenedRange.make();
+  await opened.append((frame) => frame.append(rowKind.put, 'a', encoder.encode('{}')));
+  const before = opened.sequenceOf('a');
+  using other = openBehind(opened.range.path);
+  const seen = opened.range.atOneInstant(() => {
+    const first = opened.sequenceOf('a');
     other.run('UPDATE documents SET sequence = sequence + 100');
-    return [first, place.range.atOneInstant(() => place.sequenceOf('a'))];
+    return [first, opened.range.atOneInstant(() => opened.sequenceOf('a'))];
   });
-  expect([seen, place.sequenceOf('a')]).toEqual([[before, before], before + 100]);
+  expect([seen, opened.sequenceOf('a')]).toEqual([[before, before], before + 100]);
   expect(() =>
-    place.range.atOneInstant(() => {
+    opened.range.atOneInstant(() => {
       throw new Error('stop');
     }),
   ).toThrow('stop');
   other.run('UPDATE documents SET sequence = sequence - 100');
-  expect(place.sequenceOf('a')).toBe(before);
+  expect(opened.sequenceOf('a')).toBe(before);
 });

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
+import { olderVersionHeader, versionHeader } from '../../protocol/version-header.ts';
 import type { DocumentReads, FoundDocument } from '../../tables/reads/document-reads.ts';
 import { refuseMisspelledMembers } from '../../tables/writes/unknown-members.ts';
 import { msgpackType, packedDocument, toMsgpack } from '../listener/msgpack/msgpack-answer.ts';
@@ -54,7 +55,7 @@ export function documentRoutes(reads: DocumentReads): Route[] {
 
 function documentReply({ json, version }: FoundDocument): Reply {
   const header = String(version);
-  return new Reply(200, json, { 'x-service-version': header, 'x-antfly-version': header }, documentHeaders);
+  return new Reply(200, json, { [versionHeader]: header, [olderVersionHeader]: header }, documentHeaders);
 }
 
 /** Reads the first page at once: what fails there is answered with its own status, not with a stream that is cut. */

@@ -1,4 +1,5 @@
 import { ServiceError } from '../../protocol/service-error.ts';
+import { versionHeader } from '../../protocol/version-header.ts';
 
 interface OriginRules {
   /** Names that a request may give as its host, besides loopback names and addresses. */
@@ -19,7 +20,7 @@ const exposedHeaders = [
   'x-ratelimit-remaining-requests',
   'x-ratelimit-reset-requests',
   'x-request-id',
-  'x-service-version',
+  versionHeader,
   'x-should-retry',
 ].join(', ');
 

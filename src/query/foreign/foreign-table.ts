@@ -12,7 +12,7 @@ import type { RequestedPage } from '../request/query-page.ts';
 import type { ForeignSource } from './foreign-request.ts';
 import { SqlWriter } from './sql-filter.ts';
 
-interface ForeignTableParts {
+interface ForeignTableDeps {
   readonly database: ForeignDatabase;
   readonly source: ForeignSource;
   readonly columns: readonly ForeignColumn[];
@@ -28,12 +28,12 @@ const valuesMax = 1_000;
 
 /** A table of a database elsewhere: the right side of a join, or what a query asks. What it shows is what has committed there. */
 export class ForeignTable implements RightSide {
-  readonly #parts: ForeignTableParts;
+  readonly #parts: ForeignTableDeps;
   /** Nobody has counted. */
   readonly rows = undefined;
   readonly isCurrent = true;
 
-  constructor(parts: ForeignTableParts) {
+  constructor(parts: ForeignTableDeps) {
     this.#parts = parts;
     const { columns, source } = parts;
     const names = new Set(columns.map(({ name }) => name));

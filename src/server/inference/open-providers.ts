@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Secrets } from '../access/open-secrets.ts';
 
-interface ProvidersParts {
+interface ProvidersDeps {
   readonly options: () => Config;
   readonly inference: Inference;
   readonly secrets: Pick<Secrets, 'credentials' | 'hosts'>;
@@ -16,7 +16,7 @@ interface ProvidersParts {
 }
 
 /** The providers of models that tables, queries and connections may name: this server itself and others. */
-export function openProviders({ options, inference, secrets, clock, metrics }: ProvidersParts): Providers {
+export function openProviders({ options, inference, secrets, clock, metrics }: ProvidersDeps): Providers {
   const { credentials, hosts } = secrets;
   const providers = new Providers({
     own: new OwnProvider(inference),

@@ -6,7 +6,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import type { Secrets } from '../access/open-secrets.ts';
 import { openMediaFetcher, openObjectFetcher } from './open-inference.ts';
 
-interface TemplateMediaParts {
+interface TemplateMediaDeps {
   readonly options: () => Config;
   readonly inference: Inference;
   readonly secrets: Pick<Secrets, 'credentials'>;
@@ -15,7 +15,7 @@ interface TemplateMediaParts {
 }
 
 /** Reads what templates name as `media`, within the same bounds as the media of requests to models. */
-export function openTemplateMedia({ options, inference, secrets, clock, metrics }: TemplateMediaParts): TemplateMedia {
+export function openTemplateMedia({ options, inference, secrets, clock, metrics }: TemplateMediaDeps): TemplateMedia {
   const config = options();
   const { pool, settings } = inference;
   return new TemplateMedia({

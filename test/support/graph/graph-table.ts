@@ -10,7 +10,7 @@ export interface ShownEdge {
   created_at: string;
 }
 
-interface Found {
+interface FoundNodes {
   results: { key: string; depth: number; distance: number; path?: string[]; document?: unknown }[];
   total: number;
 }
@@ -74,8 +74,8 @@ export class GraphTable {
     return (await this.edges(key, query)).map(({ source, target }) => `${source}>${target}`);
   }
 
-  traverse(body: object): Promise<Found> {
-    return this.#whole<Found>('POST', `${this.path}/indexes/g/traverse`, body);
+  traverse(body: object): Promise<FoundNodes> {
+    return this.#whole<FoundNodes>('POST', `${this.path}/indexes/g/traverse`, body);
   }
 
   /** Keys found, each with its depth. */
