@@ -27,6 +27,7 @@ import { queriesUnderIngest, queryOverHttp } from './cases/query-load.ts';
 import { sparseVectors } from './cases/sparse-vectors.ts';
 import { sse } from './cases/sse.ts';
 import { startUp } from './cases/start-up.ts';
+import { sustainedWrites } from './cases/sustained-writes.ts';
 import { textBesideLucene } from './cases/text-beside-lucene.ts';
 import { textBesideZvec } from './cases/text-beside-zvec.ts';
 import { filterOnePercent, textInProcess } from './cases/text-in-process.ts';
@@ -44,6 +45,7 @@ export const benchCases: readonly BenchCase[] = [
   ingest,
   ingestWordnet,
   ingestGrowth,
+  sustainedWrites,
   eventLoop,
   manyTables,
   backup,

@@ -92,7 +92,8 @@ function applierBounds(limits: LimitOptions) {
     visibilityMs: limits.visibilityDelayMs,
     busyVisibilityMs: limits.busyVisibilityDelayMs,
     visibilityBytes: limits.visibilityBytesMax,
-    queueBytesMax: limits.backlogBytesMax,
+    // Writes that were let in at the same time go beyond the backlog together; to read them again would hold all others up.
+    queueBytesMax: limits.backlogBytesMax + limits.bodiesInFlightBytesMax,
     backlogBytesMax: limits.backlogBytesMax,
     checkpointMs: limits.checkpointIntervalMs,
     checkpointBytes: limits.checkpointBytesMax,
