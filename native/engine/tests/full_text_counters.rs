@@ -9,6 +9,7 @@ use std::sync::Arc;
 use full_text_support::*;
 use serde_json::{Value, json};
 use sundew_engine::full_text::{CancelFlag, DerivedIndex, Hits, QueryPlan, TextIndex, query};
+use sundew_engine::retrieval::query_inline;
 
 const SEED: u64 = 19_1123;
 const PATHS: [&str; 4] = ["n", "tag", "at", "sold"];
@@ -64,11 +65,20 @@ fn aggregations() -> Value {
     json!({ "list": list })
 }
 
-fn run(indexes: &[Arc<TextIndex>], counted: Option<&[&str]>, more: Value) -> Hits {
+fn plan_of(counted: Option<&[&str]>, more: Value) -> QueryPlan {
     let mut plan = json!({"limit": 0, "counted_paths": counted, "aggregations": aggregations()});
     plan.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    let plan: QueryPlan = serde_json::from_value(plan).expect("a plan");
-    query(indexes, &plan, &CancelFlag::default()).expect("the query runs")
+    serde_json::from_value(plan).expect("a plan")
+}
+
+fn run(indexes: &[Arc<TextIndex>], counted: Option<&[&str]>, more: Value) -> Hits {
+    query(indexes, &plan_of(counted, more), &CancelFlag::default()).expect("the query runs")
+}
+
+/// A thread that the machine does not let run for a millisecond gives up.
+fn at_once(indexes: &[Arc<TextIndex>], counted: Option<&[&str]>, more: Value) -> Option<Hits> {
+    let plan = plan_of(counted, more);
+    (0..100).find_map(|_| query_inline(indexes, &[], &plan, &[], 10_000_000).expect("no fault"))
 }
 
 /// Both answers are the same; whether the counters gave one.
@@ -146,4 +156,50 @@ fn a_sum_that_leaves_the_range_of_doubles_is_visited() {
     indexes[0].apply(&frame(&rows, 5)).expect("rows are applied");
     indexes[0].commit(7).expect("a commit");
     compare(&indexes, "one of them is left");
+}
+
+#[test]
+fn what_was_counted_before_is_answered_at_once() {
+    let index = TextIndex::open(Path::new("unused"), memory_options(Value::Null)).expect("an index in memory");
+    let mut random = Random::new(SEED);
+    let rows: Vec<_> = (0..200).map(|id| put(&format!("k{id}"), id, document(&mut random))).collect();
+    index.apply(&frame(&rows, 1)).expect("rows are applied");
+    index.commit(200).expect("a commit");
+    let indexes = [index];
+    let text = |hits: Hits| (hits.total, hits.total_is_exact, hits.aggregations, hits.counted);
+    assert!(at_once(&indexes, Some(&PATHS), json!({})).is_none(), "nothing is counted yet");
+    let counted = text(run(&indexes, Some(&PATHS), json!({})));
+    assert_eq!(at_once(&indexes, Some(&PATHS), json!({})).map(text), Some(counted));
+    // Every one of these visits documents.
+    let term = json!([{"kind": "term", "field": "tag", "value": "t1"}]);
+    assert!(at_once(&indexes, None, json!({})).is_none());
+    assert!(at_once(&indexes, Some(&["n"]), json!({})).is_none());
+    assert!(at_once(&indexes, Some(&PATHS), json!({"filter": term})).is_none());
+    // What the next commit has changed is counted elsewhere first.
+    indexes[0].apply(&frame(&[delete("k7", 7)], 201)).expect("rows are applied");
+    indexes[0].commit(201).expect("a commit");
+    assert!(at_once(&indexes, Some(&PATHS), json!({})).is_none(), "counted before the commit");
+    assert_eq!(run(&indexes, Some(&PATHS), json!({})).total, 199);
+    assert_eq!(at_once(&indexes, Some(&PATHS), json!({})).map(|hits| hits.total), Some(199));
+}
+
+#[test]
+fn the_number_of_all_documents_is_known_without_a_visit() {
+    let index = TextIndex::open(Path::new("unused"), memory_options(Value::Null)).expect("an index in memory");
+    let rows: Vec<_> = (0..50).map(|id| put(&format!("k{id}"), id, json!({"n": id}))).collect();
+    index.apply(&frame(&rows, 1)).expect("rows are applied");
+    index.apply(&frame(&[delete("k7", 7)], 51)).expect("rows are applied");
+    index.commit(51).expect("a commit");
+    let indexes = [index];
+    let none = || json!({"aggregations": null});
+    let of = |more: Value| {
+        let mut members = none();
+        members.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let hits = at_once(&indexes, None, members.clone()).expect("an answer at once");
+        assert_eq!(hits, Hits { took_micros: hits.took_micros, ..run(&indexes, None, members) });
+        (hits.total, hits.total_is_exact, hits.max_score)
+    };
+    assert_eq!(of(json!({})), (49, true, 1.0));
+    assert_eq!(of(json!({"count_only": true})), (49, true, 0.0));
+    assert_eq!(of(json!({"query": {"kind": "match_all", "boost": 3.0}})), (49, true, 3.0));
 }

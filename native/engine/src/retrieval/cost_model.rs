@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sundew_base::bit_set::BitSet;
 
 use super::legs::{LegIndex, VectorIndex};
-use crate::full_text::{Fuzziness, Node, QueryPlan, TextIndex, is_filtered};
+use crate::full_text::{Aggregation, AggregationKind, Fuzziness, Node, QueryPlan, TextIndex, is_filtered};
 
 /// Nanoseconds for a byte of text that is cut into words and looked up.
 const TEXT_BYTE: u64 = 300;
@@ -19,14 +19,28 @@ const SPARSE_ROW: u64 = 5;
 /// Nanoseconds for a byte of the documents that a leg has with it.
 const LISTED_BYTE: u64 = 2;
 
+/// Nanoseconds for an aggregation that counters answer, and for each bucket that it shows.
+const COUNTED: u64 = 4_000;
+const COUNTED_BUCKET: u64 = 500;
+
 /// What can be told of the cost of a plan before its terms are looked up: all but the search of what scores by them.
 /// `None` when it may be anything.
 pub fn known_nanos(texts: &[Arc<TextIndex>], vectors: &[LegIndex], plan: &QueryPlan) -> Option<u64> {
-    if plan.aggregations.is_some() || plan.explain || !plan.sort.is_empty() {
+    if plan.explain || !plan.sort.is_empty() {
         return None;
     }
     let documents = texts.iter().map(|text| text.document_count()).sum();
     let mut nanos = 0;
+    if let Some(aggregations) = &plan.aggregations {
+        // What counters do not answer at once is found out there.
+        if plan.counted_paths.is_none() || !plan.takes_all() {
+            return None;
+        }
+        nanos += aggregations.list.iter().map(counted_nanos).sum::<u64>();
+    }
+    if plan.takes_all() && plan.wants_only_total() && plan.expired_at_or_before_ms.is_none() {
+        return Some(nanos);
+    }
     // Without terms that score, and where all matches are counted, every document may be visited.
     if plan.exact_total || plan.count_only || plan.offset > 0 || (plan.query.is_none() && plan.legs.is_empty()) {
         nanos += DOCUMENT * documents;
@@ -48,6 +62,13 @@ pub fn known_nanos(texts: &[Arc<TextIndex>], vectors: &[LegIndex], plan: &QueryP
         nanos += legs_nanos(plan, vectors, &vec![None; texts.len()]);
     }
     Some(nanos)
+}
+
+fn counted_nanos(aggregation: &Aggregation) -> u64 {
+    match &aggregation.of {
+        AggregationKind::Terms { size, .. } => COUNTED + COUNTED_BUCKET * *size as u64,
+        _ => COUNTED,
+    }
 }
 
 /// To find out what filters, exclusions and key prefix let through, where that is not remembered.

@@ -51,6 +51,7 @@ impl Renderer<'_> {
             (Partial::Numbers(summary), AggregationKind::Numbers { metric, .. }) => summary.to_json(*metric),
             (Partial::Count(count), _) => json!({ "value": count }),
             (Partial::Distinct(distinct), _) => distinct.to_json(),
+            (Partial::Rendered(answer), _) => answer,
             (Partial::Buckets(buckets), _) => {
                 self.context.is_over()?;
                 json!({ "buckets": self.buckets_of(aggregation, buckets)? })

@@ -90,11 +90,15 @@ fn aggregate_matches(
     let budget = Budget::new();
     let context = Context { budget: &budget, deadline, allows_partial: plan.allows_partial };
     let (answers, counted) = match matches {
-        None => answer_counted(views, plan, &aggregations.list, &budget)?,
+        None => answer_counted(views, plan, &aggregations.list, &context)?,
         Some(_) => (aggregations.list.iter().map(|_| None).collect(), Vec::new()),
     };
     let others = aggregations.list.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
     let others: Vec<Aggregation> = others.map(|(aggregation, _)| aggregation.clone()).collect();
+    let is_known = others.is_empty() && aggregations.backgrounds.is_empty();
+    if !is_known && deadline.is_inline() {
+        return Err(deadline.error());
+    }
     let Collected { partials, total, mut is_partial } = if others.is_empty() {
         let total = views.iter().map(|view| view.searcher.num_docs()).sum();
         Collected { partials: Vec::new(), total, is_partial: false }

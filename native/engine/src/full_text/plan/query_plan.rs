@@ -97,6 +97,20 @@ fn default_total_exact_up_to() -> u64 {
 }
 
 impl QueryPlan {
+    /// Whether it matches every document, but for deleted and expired ones.
+    pub fn takes_all(&self) -> bool {
+        let narrows = !(self.filter.is_empty() && self.exclusion.is_empty() && self.row_filter.is_empty());
+        matches!(self.query, None | Some(Node::MatchAll { .. }))
+            && !narrows
+            && self.key_prefix.is_none()
+            && self.legs.is_empty()
+    }
+
+    /// Whether it wants no hits, and no sort that would order them.
+    pub fn wants_only_total(&self) -> bool {
+        self.count_only || (self.limit == 0 && self.sort.is_empty())
+    }
+
     /// The first `limit` documents that match `node`.
     pub fn of(node: Node, limit: usize) -> Self {
         Self {

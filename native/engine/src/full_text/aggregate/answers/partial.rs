@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::full_text::aggregate::answers::distinct::Distinct;
 use crate::full_text::aggregate::answers::number_summary::NumberSummary;
 use crate::full_text::aggregate::bucket_key::BucketKey;
@@ -27,6 +29,8 @@ pub enum Partial {
     Count(u64),
     Distinct(Distinct),
     Buckets(PartialBuckets),
+    /// Of everything that was asked, as a caller sees it.
+    Rendered(Value),
 }
 
 impl Partial {

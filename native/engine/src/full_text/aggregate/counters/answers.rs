@@ -5,15 +5,16 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::counter_cache::ViewIdentity;
+use super::path_totals::{PathTotals, known_or_made};
 use super::ranked_terms::RankedTerms;
 use super::segment_counters::{SegmentCounters, SegmentPath};
 use crate::error::EngineError;
 use crate::full_text::aggregate::answers::number_summary::NumberSummary;
 use crate::full_text::aggregate::answers::partial::Partial;
-use crate::full_text::aggregate::budget::Budget;
 use crate::full_text::aggregate::collect::columns::GeoPoints;
-use crate::full_text::plan::{Aggregation, AggregationKind, Node, QueryPlan};
-use crate::full_text::query::{RangeView, Visible};
+use crate::full_text::aggregate::context::Context;
+use crate::full_text::plan::{Aggregation, AggregationKind, QueryPlan};
+use crate::full_text::query::RangeView;
 
 /// How one aggregation of a plan was answered, for its profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,20 +34,24 @@ const OVERFLOWED: &str = "a sum leaves the range of doubles";
 const PLACES: &str = "the path holds geo points";
 
 /// For each aggregation of `list` what the counters answer, the same as a visit of all documents would; `None` where that
-/// is needed. Nothing at all where the table has no counters. Errors: `limit_exceeded`.
+/// is needed. Nothing at all where the table has no counters. Errors: `limit_exceeded`; what is to end at once fails unless
+/// everything is known.
 pub fn answer_counted(
     views: &[RangeView],
     plan: &QueryPlan,
     list: &[Aggregation],
-    budget: &Budget,
+    context: &Context<'_>,
 ) -> Result<(Vec<Option<Partial>>, Vec<Counted>), EngineError> {
     let Some(paths) = &plan.counted_paths else { return Ok((list.iter().map(|_| None).collect(), Vec::new())) };
     let hindrance = hindrance_of(views, plan);
+    let readers = views.iter().flat_map(|view| view.searcher.segment_readers());
+    let identity = readers.map(|reader| (reader.segment_id(), reader.num_deleted_docs())).collect();
+    let table = CountedTable { views, identity, paths, context };
     let (mut answers, mut counted) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
     for aggregation in list {
         let answer = match hindrance {
             Some(reason) => Err(reason),
-            None => answer_one(views, paths, aggregation, budget)?,
+            None => table.answer(aggregation)?,
         };
         counted.push(Counted { aggregation: aggregation.name.clone(), fallback: answer.as_ref().err().copied() });
         answers.push(answer.ok());
@@ -56,88 +61,107 @@ pub fn answer_counted(
 
 /// Why counters of whole segments cannot answer the plan.
 fn hindrance_of(views: &[RangeView], plan: &QueryPlan) -> Option<&'static str> {
-    let takes_all = matches!(plan.query, None | Some(Node::MatchAll { .. }));
-    let narrows = !(plan.filter.is_empty() && plan.exclusion.is_empty() && plan.row_filter.is_empty());
-    if !takes_all || narrows || plan.key_prefix.is_some() {
+    if !plan.takes_all() {
         return Some(NARROWED);
     }
-    let mut segments = views.iter().flat_map(|view| view.segments().iter());
-    let expires = segments.any(|(_, reader, columns)| Visible::new(reader, columns, plan).hides_expired());
-    expires.then_some(EXPIRING)
+    views.iter().any(|view| view.hides_expired(plan)).then_some(EXPIRING)
 }
 
 type Answer = Result<Partial, &'static str>;
 
-fn answer_one(
-    views: &[RangeView],
-    paths: &[String],
-    aggregation: &Aggregation,
-    budget: &Budget,
-) -> Result<Answer, EngineError> {
-    let path = match &aggregation.of {
-        AggregationKind::Count { field: None } => return Ok(Ok(Partial::Count(document_count(views)))),
-        AggregationKind::Numbers { field, .. }
-        | AggregationKind::Count { field: Some(field) }
-        | AggregationKind::Cardinality { field, .. } => field,
-        AggregationKind::Terms { fields, background: None, .. } if aggregation.sub.is_empty() => match &fields[..] {
-            [field] => field,
+struct CountedTable<'a> {
+    views: &'a [RangeView],
+    identity: ViewIdentity,
+    /// Those of which counters are kept.
+    paths: &'a [String],
+    context: &'a Context<'a>,
+}
+
+impl CountedTable<'_> {
+    fn answer(&self, aggregation: &Aggregation) -> Result<Answer, EngineError> {
+        let path = match &aggregation.of {
+            AggregationKind::Count { field: None } => return Ok(Ok(Partial::Count(self.document_count()))),
+            AggregationKind::Numbers { field, .. }
+            | AggregationKind::Count { field: Some(field) }
+            | AggregationKind::Cardinality { field, .. } => field,
+            AggregationKind::Terms { fields, background: None, .. } if aggregation.sub.is_empty() => {
+                match &fields[..] {
+                    [field] => field,
+                    _ => return Ok(Err(UNCOUNTED)),
+                }
+            }
             _ => return Ok(Err(UNCOUNTED)),
-        },
-        _ => return Ok(Err(UNCOUNTED)),
-    };
-    if !paths.contains(path) {
-        return Ok(Err(UNDECLARED));
+        };
+        if !self.paths.contains(path) {
+            return Ok(Err(UNDECLARED));
+        }
+        self.views.iter().for_each(|view| view.counters.ask(path));
+        let totals = match self.views.first() {
+            Some(view) => view.counters.totals(path, &self.identity),
+            None => Arc::new(PathTotals::new(self.identity.clone())),
+        };
+        self.answer_from(&totals, aggregation, path)
     }
-    let mut segments = Vec::with_capacity(views.len());
-    for view in views {
-        let Some(counters) = view.counters.of(&view.searcher, &view.index, path)? else { return Ok(Err(MOVED_ON)) };
-        segments.push(counters);
-    }
-    match &aggregation.of {
-        AggregationKind::Numbers { metric, .. } => {
-            let mut merged = NumberSummary::default();
-            segments.iter().flatten().for_each(|counters| merged.merge(&counters.summary()));
-            Ok(if merged.is_finite(*metric) { Ok(Partial::Numbers(merged)) } else { Err(OVERFLOWED) })
-        }
-        AggregationKind::Count { .. } => {
-            let values = segments.iter().flatten().map(|counters| counters.values()).sum();
-            Ok(if has_places(views, path)? { Err(PLACES) } else { Ok(Partial::Count(values)) })
-        }
-        AggregationKind::Cardinality { mode, .. } => {
-            let ranked = ranked_terms(views, &segments, path)?;
-            Ok(Ok(Partial::Distinct(ranked.distinct(*mode, budget)?)))
-        }
-        AggregationKind::Terms { size, .. } => {
-            let ranked = ranked_terms(views, &segments, path)?;
-            Ok(Ok(Partial::Buckets(ranked.first(*size, document_count(views)))))
-        }
-        _ => Ok(Err(UNCOUNTED)),
-    }
-}
 
-fn document_count(views: &[RangeView]) -> u64 {
-    views.iter().map(|view| view.searcher.num_docs()).sum()
-}
+    fn answer_from(&self, totals: &PathTotals, aggregation: &Aggregation, path: &str) -> Result<Answer, EngineError> {
+        let deadline = self.context.deadline;
+        let terms = || known_or_made(&totals.terms, deadline, || self.terms_of(path));
+        Ok(match &aggregation.of {
+            AggregationKind::Numbers { metric, .. } => {
+                match known_or_made(&totals.numbers, deadline, || self.numbers_of(path))? {
+                    None => Err(MOVED_ON),
+                    Some(numbers) if !numbers.is_finite(*metric) => Err(OVERFLOWED),
+                    Some(numbers) => Ok(Partial::Numbers(numbers.clone())),
+                }
+            }
+            AggregationKind::Count { .. } => match known_or_made(&totals.values, deadline, || self.values_of(path))? {
+                None => Err(MOVED_ON),
+                Some(None) => Err(PLACES),
+                Some(Some(values)) => Ok(Partial::Count(*values)),
+            },
+            AggregationKind::Cardinality { mode, .. } => match terms()? {
+                None => Err(MOVED_ON),
+                Some(terms) => Ok(Partial::Rendered(terms.distinct(*mode, self.context)?)),
+            },
+            AggregationKind::Terms { size, .. } => match terms()? {
+                None => Err(MOVED_ON),
+                Some(terms) => Ok(Partial::Buckets(terms.first(*size, self.document_count()))),
+            },
+            _ => Err(UNCOUNTED),
+        })
+    }
 
-fn ranked_terms(
-    views: &[RangeView],
-    segments: &[Vec<Arc<SegmentCounters>>],
-    path: &str,
-) -> Result<Arc<RankedTerms>, EngineError> {
-    let readers = || views.iter().flat_map(|view| view.searcher.segment_readers());
-    let identity: ViewIdentity = readers().map(|reader| (reader.segment_id(), reader.num_deleted_docs())).collect();
-    let rank = || {
-        let mut terms = Vec::with_capacity(identity.len());
-        for (view, counters) in views.iter().zip(segments) {
+    fn document_count(&self) -> u64 {
+        self.views.iter().map(|view| view.searcher.num_docs()).sum()
+    }
+
+    /// The counters of each segment of each range; `None` where a newer commit has moved them on.
+    fn segments_of(&self, path: &str) -> Result<Option<Vec<Vec<Arc<SegmentCounters>>>>, EngineError> {
+        self.views.iter().map(|view| view.counters.of(&view.searcher, &view.index, path)).collect()
+    }
+
+    fn numbers_of(&self, path: &str) -> Result<Option<NumberSummary>, EngineError> {
+        let Some(segments) = self.segments_of(path)? else { return Ok(None) };
+        let mut merged = NumberSummary::default();
+        segments.iter().flatten().for_each(|counters| merged.merge(&counters.summary()));
+        Ok(Some(merged))
+    }
+
+    fn values_of(&self, path: &str) -> Result<Option<Option<u64>>, EngineError> {
+        let Some(segments) = self.segments_of(path)? else { return Ok(None) };
+        let values = segments.iter().flatten().map(|counters| counters.values()).sum();
+        Ok(Some(if has_places(self.views, path)? { None } else { Some(values) }))
+    }
+
+    fn terms_of(&self, path: &str) -> Result<Option<RankedTerms>, EngineError> {
+        let Some(segments) = self.segments_of(path)? else { return Ok(None) };
+        let mut terms = Vec::with_capacity(self.identity.len());
+        for (view, counters) in self.views.iter().zip(&segments) {
             for (reader, counters) in view.searcher.segment_readers().iter().zip(counters) {
                 terms.push(counters.terms(&SegmentPath { reader, index: &view.index, path })?);
             }
         }
-        Ok(RankedTerms::new(terms))
-    };
-    match views.first() {
-        Some(view) => view.counters.ranked(path, &identity, rank),
-        None => rank().map(Arc::new),
+        Ok(Some(RankedTerms::new(terms)))
     }
 }
 

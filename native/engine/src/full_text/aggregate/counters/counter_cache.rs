@@ -7,7 +7,7 @@ use sundew_base::bit_set::BitSet;
 use tantivy::index::SegmentId;
 use tantivy::{Searcher, SegmentReader};
 
-use super::ranked_terms::RankedTerms;
+use super::path_totals::PathTotals;
 use super::segment_counters::{SegmentCounters, SegmentPath};
 use crate::error::EngineError;
 use crate::full_text::query::IndexFields;
@@ -23,7 +23,7 @@ pub struct CounterCache {
     segments: Mutex<HashMap<SegmentId, Arc<Mutex<CountedSegment>>>>,
     /// Paths that were asked for, with the commits since.
     asked: Mutex<HashMap<String, u32>>,
-    ranked: Mutex<HashMap<String, (ViewIdentity, Arc<RankedTerms>)>>,
+    totals: Mutex<HashMap<String, Arc<PathTotals>>>,
 }
 
 #[derive(Default)]
@@ -38,18 +38,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl CounterCache {
-    /// The counters of `path` in each segment; `None` where a newer commit has moved them on.
-    pub fn of(
-        &self,
-        searcher: &Searcher,
-        index: &IndexFields,
-        path: &str,
-    ) -> Result<Option<Vec<Arc<SegmentCounters>>>, EngineError> {
-        locked(&self.asked).insert(path.to_owned(), 0);
-        self.counted(searcher, index, path)
+    /// Has commits bring the counters of `path` up to date from now on.
+    pub fn ask(&self, path: &str) {
+        let mut asked = locked(&self.asked);
+        match asked.get_mut(path) {
+            Some(idle) => *idle = 0,
+            None => drop(asked.insert(path.to_owned(), 0)),
+        }
     }
 
-    fn counted(
+    /// The counters of `path` in each segment; `None` where a newer commit has moved them on.
+    pub fn of(
         &self,
         searcher: &Searcher,
         index: &IndexFields,
@@ -113,28 +112,22 @@ impl CounterCache {
             locked(segment).by_path.retain(|path, _| paths.contains(path));
             readers.iter().any(|reader| reader.segment_id() == *id)
         });
-        locked(&self.ranked).retain(|path, _| paths.contains(path));
+        locked(&self.totals).retain(|path, _| paths.contains(path));
         for path in &paths {
-            self.counted(searcher, index, path)?;
+            self.of(searcher, index, path)?;
         }
         Ok(())
     }
 
-    /// What is kept of a path for these very segments.
-    pub fn ranked(
-        &self,
-        path: &str,
-        identity: &ViewIdentity,
-        rank: impl FnOnce() -> Result<RankedTerms, EngineError>,
-    ) -> Result<Arc<RankedTerms>, EngineError> {
-        if let Some((of, known)) = locked(&self.ranked).get(path)
-            && of == identity
-        {
-            return Ok(Arc::clone(known));
+    /// What is kept of `path` for these very segments.
+    pub fn totals(&self, path: &str, identity: &ViewIdentity) -> Arc<PathTotals> {
+        let mut totals = locked(&self.totals);
+        if let Some(known) = totals.get(path).filter(|known| known.identity == *identity) {
+            return Arc::clone(known);
         }
-        let ranked = Arc::new(rank()?);
-        locked(&self.ranked).insert(path.to_owned(), (identity.clone(), Arc::clone(&ranked)));
-        Ok(ranked)
+        let fresh = Arc::new(PathTotals::new(identity.clone()));
+        totals.insert(path.to_owned(), Arc::clone(&fresh));
+        fresh
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod answers;
 mod counter_cache;
+mod path_totals;
 mod ranked_terms;
 mod segment_counters;
 

@@ -1,21 +1,23 @@
 //! The values of a path over all segments of a table, most frequent first.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
 
 use crate::error::EngineError;
 use crate::full_text::aggregate::answers::distinct::Distinct;
 use crate::full_text::aggregate::answers::partial::{PartialBucket, PartialBuckets};
 use crate::full_text::aggregate::bucket_key::BucketKey;
-use crate::full_text::aggregate::budget::Budget;
 use crate::full_text::aggregate::collect::segment_tree::hash_of_key;
+use crate::full_text::aggregate::context::Context;
 use crate::full_text::plan::CardinalityMode;
 
 pub struct RankedTerms {
     /// By falling number of documents, equally frequent ones by value.
     terms: Vec<(BucketKey, u64)>,
-    /// By mode, once they are asked for.
-    distinct: Mutex<Vec<(CardinalityMode, Distinct)>>,
+    /// Answers of cardinalities by mode, once they are asked for.
+    distinct: Mutex<Vec<(CardinalityMode, Value)>>,
 }
 
 impl RankedTerms {
@@ -36,16 +38,24 @@ impl RankedTerms {
         PartialBuckets { docs, by_key: self.terms.iter().take(size).map(bucket).collect() }
     }
 
-    pub fn distinct(&self, mode: CardinalityMode, budget: &Budget) -> Result<Distinct, EngineError> {
-        let mut known = self.distinct.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((_, distinct)) = known.iter().find(|(of, _)| *of == mode) {
-            return Ok(distinct.clone());
+    /// What a cardinality answers. What is to end at once fails unless it is known.
+    pub fn distinct(&self, mode: CardinalityMode, context: &Context<'_>) -> Result<Value, EngineError> {
+        if let Some((_, answer)) = self.known().iter().find(|(of, _)| *of == mode) {
+            return Ok(answer.clone());
+        }
+        if context.deadline.is_inline() {
+            return Err(context.deadline.error());
         }
         let mut distinct = Distinct::new(mode);
         for (key, _) in &self.terms {
-            distinct.add(hash_of_key(key), budget)?;
+            distinct.add(hash_of_key(key), context.budget)?;
         }
-        known.push((mode, distinct.clone()));
-        Ok(distinct)
+        let answer = distinct.to_json();
+        self.known().push((mode, answer.clone()));
+        Ok(answer)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<(CardinalityMode, Value)>> {
+        self.distinct.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

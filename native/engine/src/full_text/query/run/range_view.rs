@@ -11,7 +11,7 @@ use crate::full_text::aggregate::CounterCache;
 use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::index_fields::IndexFields;
-use crate::full_text::query::run::collect::Segments;
+use crate::full_text::query::run::collect::{Segments, Visible};
 use crate::full_text::query::run::filter::filter_cache::FilterCache;
 use crate::full_text::query::terms::typo_terms::{Vocabulary, needs_vocabulary};
 use crate::full_text::segment_columns::SegmentColumns;
@@ -72,6 +72,11 @@ impl RangeView {
             u64::from(if may_expire { reader.max_doc() } else { reader.num_deleted_docs() })
         };
         self.segments().iter().map(hidden).sum()
+    }
+
+    /// Whether some documents may have expired.
+    pub fn hides_expired(&self, plan: &QueryPlan) -> bool {
+        self.segments().iter().any(|(_, reader, columns)| Visible::new(reader, columns, plan).hides_expired())
     }
 
     pub fn segments(&self) -> Segments<'_> {

@@ -13,7 +13,7 @@ use crate::error::EngineError;
 use crate::full_text::TextIndex;
 use crate::full_text::aggregate::aggregate;
 use crate::full_text::errors::{damaged, tantivy_failed};
-use crate::full_text::plan::{AggregationPlan, QueryPlan};
+use crate::full_text::plan::{AggregationPlan, Node, QueryPlan};
 use crate::full_text::query::deadline::{CancelFlag, Deadline};
 use crate::full_text::query::run::collect::{Collected, Scored, count};
 use crate::full_text::query::run::explain::explain_hits;
@@ -88,6 +88,9 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, deadline: &Deadline) -> Re
     if deadline.is_due() {
         return Err(deadline.error());
     }
+    if let Some(hits) = only_total_of_all(views, plan) {
+        return Ok(hits);
+    }
     let statistics = GlobalStatistics::new(views.iter().map(|view| (&view.searcher, &view.index)).collect());
     if plan.count_only {
         let totals = over_ranges(views, deadline, |range| {
@@ -115,6 +118,20 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, deadline: &Deadline) -> Re
         let fields = plan.sort.iter().zip(a.values.iter().zip(&b.values));
         fields.map(|(field, (a, b))| a.compare(b, field.desc)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     })
+}
+
+/// The number of all documents, which is known, where a plan takes all of them and wants no page.
+fn only_total_of_all(views: &[RangeView], plan: &QueryPlan) -> Option<Hits> {
+    if !plan.wants_only_total() || !plan.takes_all() || views.iter().any(|view| view.hides_expired(plan)) {
+        return None;
+    }
+    let total = views.iter().map(|view| view.searcher.num_docs()).sum();
+    let max_score = match &plan.query {
+        _ if plan.count_only || total == 0 => 0.0,
+        Some(Node::MatchAll { boost }) => *boost,
+        _ => 1.0,
+    };
+    Some(Hits { total, total_is_exact: true, max_score, ..Hits::default() })
 }
 
 fn weight_for(
