@@ -1,6 +1,6 @@
 import { cpus } from 'node:os';
 
-/** Who runs where: `server` (or the peer in its place), the load `client`, or a process that may use `all` cores. */
+/** The cores by role: `server` (or the peer in its place), the load `client`, or a process that may use `all` cores. */
 export type Role = 'server' | 'client' | 'all';
 
 /**

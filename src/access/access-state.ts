@@ -37,7 +37,7 @@ interface Held {
 }
 
 /**
- * Who may do what, in memory: every request asks it. A row that cannot be read is refused with an Error rather than left
+ * The grants of all subjects, in memory: every request asks it. A row that cannot be read is refused with an Error rather than left
  * out: a row filter that is left out would show what it hides.
  */
 export class AccessState {

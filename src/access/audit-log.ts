@@ -35,7 +35,7 @@ interface Deps {
 const strangersPerMinute = 60;
 
 /**
- * Who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the system before
+ * Records of who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the system before
  * its request is answered, so it outlives a kill of the process. A line that cannot be written fails no request.
  */
 export class AuditLog {

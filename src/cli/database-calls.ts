@@ -35,7 +35,7 @@ export async function openCalls(context: VerbContext): Promise<DatabaseCalls> {
     const send = (request: Request) => fetch(request);
     return { call: caller(send, url.replace(/\/+$/, ''), headers), [Symbol.asyncDispose]: async () => undefined };
   }
-  // Whoever can open the directory may do everything with it.
+  // A user who can open the directory may do everything with it.
   const offline = { ...context, args: { ...context.args, flags: new Map([...flags, ['--auth', 'false']]) } };
   const load = () => configOf(offline);
   const config = new RunningConfig(load(), load);

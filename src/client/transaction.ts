@@ -30,7 +30,7 @@ export interface Transaction {
 }
 
 const attemptsUsual = 10;
-/** Whoever loses has lost against a write that was committed, so the pause may be short. */
+/** A write that loses has lost against one that was committed, so the pause may be short. */
 const backoff: Backoff = { firstMs: 5, maxMs: 500 };
 
 /**

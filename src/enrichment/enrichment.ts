@@ -215,7 +215,7 @@ export class Enrichment {
   }
 }
 
-/** Whoever may change the table may have its index embed, without a grant for inference. */
+/** Access to change the table suffices for its index to embed: no grant for inference is needed. */
 function callFor({ requestId, signal }: Caller): InferenceCall {
   return { caller: serverCaller(requestId, signal), signal };
 }

@@ -62,7 +62,7 @@ async function addParts(
 ): Promise<void> {
   const frame = readFrame(bytes);
   const newBatch = definition.batches();
-  // Whoever may write to the table needs no grant for inference.
+  // Write access to the table suffices: no grant for inference is needed.
   const { requestId, signal } = caller;
   const call = { caller: serverCaller(requestId, signal), signal };
   for (let row = 0; row < frame.rowCount; ) {

@@ -1,7 +1,7 @@
 import { type IndexDefinition, partIdOf } from '../index-kinds/all-kinds.ts';
 import { readFrame, rowKind } from '../lib/document-frame.ts';
 
-/** What a frame holds, as far as indexes have to tell it apart. */
+/** The kinds of rows in a frame, as far as indexes tell them apart. */
 interface FrameContents {
   puts: boolean;
   /** Documents that are gone: every index looks at them, whatever else there is. */

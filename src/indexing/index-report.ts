@@ -69,7 +69,7 @@ function isCovered({ coveredThrough, retrying }: ProductionReport, head: number)
   return coveredThrough >= head && retrying === 0;
 }
 
-/** What the reports of all ranges say together: an index is as ready as its slowest range. */
+/** Combines the reports of all ranges: an index is as ready as its slowest range. */
 export function readinessOf(reports: RangeIndexReport[]): Readiness {
   const reasons = new Set(reports.flatMap(reasonsOf));
   const queryable = reports.length > 0 && reports.every(({ stats }) => stats !== undefined);

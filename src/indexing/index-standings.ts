@@ -54,9 +54,9 @@ export class IndexStandings {
     });
   }
 
-  /** What the next opening of the range has to replay. `states`: before the indexes were closed. */
+  /** The changes that the next opening of the range has to replay. `states`: before the indexes were closed. */
   factsAtRest(states: ReadonlyMap<string, IndexApplier['state']>): IndexFacts[] {
-    // What is left to be made has to be gone on with.
+    // Parts that are not made yet are made after the next opening.
     const artifactsThrough = this.#artifacts.coveredThrough('all');
     return [...this.#indexes].map(([name, followed]): IndexFacts => {
       const made = holdsTexts(followed.definition) ? artifactsThrough : this.#head();

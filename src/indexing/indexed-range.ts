@@ -171,7 +171,7 @@ export class IndexedRange {
   /** Begins to remove a part that nothing has any more. */
   dropPart(partId: number): void {
     void this.stored.dropPart(partId).catch(() => {
-      // What is left is removed when the range is next opened; until then it costs only space.
+      // Rows that are left are removed when the range is next opened; until then they cost only space.
     });
   }
 
@@ -221,7 +221,7 @@ export class IndexedRange {
       await producer?.waitFor(artifact === undefined ? sequence : this.#head, signal);
       const hasTexts = this.artifacts.texts.length > 0 && holdsTexts(definition);
       const isMade = producer !== undefined || artifact !== undefined || hasTexts;
-      // What was made for these documents came after them.
+      // Parts that were made for these documents came after them.
       await applier.waitFor(isMade ? this.#head : sequence, signal);
     } catch (error) {
       // Another one of this name, made since, takes only what is written after it.
@@ -229,7 +229,7 @@ export class IndexedRange {
     }
   }
 
-  /** What makes the parts of an enrichment or of an index. */
+  /** The producer of the parts of an enrichment or of an index. */
   producer(name: string): PartProducer | undefined {
     return this.artifacts.producer(name) ?? this.#indexes.get(name)?.producer;
   }
@@ -370,7 +370,7 @@ export class IndexedRange {
   }
 
   #purgeTombstones(): void {
-    // What the last checkpoint would let go is removed with the first one after the next opening.
+    // Changes that the last checkpoint would release are removed with the first one after the next opening.
     if (this.#isPrepared) return;
     void this.stored.purgeTombstones(this.#consumers.purgeableThrough(this.#head)).catch(() => {
       // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.

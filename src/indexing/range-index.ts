@@ -1,4 +1,4 @@
-/** What an applier needs of one native index; `src/engine` gives the real one, tests a small one. */
+/** The native index of an applier; `src/engine` gives the real one, tests a small one. */
 export interface RangeIndex {
   /** The handle that queries name. */
   readonly handle: number;

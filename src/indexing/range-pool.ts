@@ -151,7 +151,7 @@ export class RangePool implements Service {
     this.#newest = slot;
   }
 
-  /** What can be said of a range at once: undefined while it opens or closes, and when nobody knows yet. */
+  /** The facts of a range that are known at once: undefined while it opens or closes, and when nobody knows yet. */
   known(rangeId: number): RangeFacts | undefined {
     const slot = this.#slots.get(rangeId);
     if (!slot) return this.#deps.closed.get(rangeId);

@@ -41,7 +41,7 @@ import { type StageMs, StageTimes, stageMembers } from './stage-times.ts';
 /** Searches of one query when the indexes that it began with are closed under it. */
 const attemptsMax = 3;
 
-/** What a finished query tells to metrics and the slow-query log. */
+/** The report of a finished query for metrics and the slow-query log. */
 export interface QueryReport {
   table: string;
   stages: StageMs;
@@ -74,7 +74,7 @@ interface QueryServiceDeps extends InputSources {
   tables: SearchableTables;
   run: RunNativeQuery;
   clock: Clock;
-  /** What rerankers are asked by; undefined where the database was opened without models. */
+  /** The client of rerankers; undefined where the database was opened without models. */
   provider: FindProvider | undefined;
   /** Tables of databases elsewhere; undefined where the database was opened without connections. */
   foreign: FindForeign | undefined;
@@ -319,7 +319,7 @@ function cursorScopeOf({ table, plan, join }: PlannedQuery): CursorScope {
   return { table: join ? JSON.stringify([table, join.scope]) : table, sort: plan.sort };
 }
 
-/** What inputs are brought with. */
+/** The services that bring inputs. */
 interface BroughtFor {
   table: SearchableTable;
   cursor: CursorScope;
@@ -345,7 +345,7 @@ function withoutCredentials(request: unknown): unknown {
   return { ...request, reranker: shownProviderConfig(request.reranker) };
 }
 
-/** What is shown of the page beside its documents. Hits of which something damaged was found leave the page. */
+/** The parts of the page beside its documents. Hits of which something damaged was found leave the page. */
 async function finishPage(
   executed: ExecutedQuery,
   { plan, highlight }: PlannedQuery,

@@ -10,7 +10,7 @@ import type { ProviderConfig } from '../provider-config/provider-config.ts';
 export interface ServingIndex {
   readonly name: string;
   readonly definition: IndexDefinition;
-  /** What makes its vectors; undefined where they come with the documents. */
+  /** The producer of its vectors; undefined where they come with the documents. */
   readonly embedder?: ProviderConfig | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface SearchableTable {
   readonly settings: { readonly schema: TableSchema };
   /** All, those among them that users do not see. */
   readonly indexes: readonly ServingIndex[];
-  /** What is made of its documents beside the vectors of indexes. */
+  /** The enrichments of its documents, without the vectors of indexes. */
   readonly artifacts: readonly ArtifactDefinition[];
   /** Those that users see. */
   readonly listedIndexes: readonly ServingIndex[];

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 
-/** What a query goes through, as metrics, the log and profiles name it. */
+/** The stages of a query, by the names that metrics, the log and profiles use. */
 type QueryStage = 'plan' | 'embed' | 'search' | 'rerank';
 
 /** Milliseconds of the stages that a query went through. */

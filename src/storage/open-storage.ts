@@ -49,7 +49,7 @@ interface StorageOptions {
   onFatal(error: Error): void;
 }
 
-/** What start-up met. */
+/** The findings of the start-up. */
 interface StorageStart {
   /** Writes over several ranges that had been committed and were finished now. */
   redone: number;

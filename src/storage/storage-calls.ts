@@ -54,7 +54,7 @@ export interface NewTable {
   staged?: StagedTable;
 }
 
-/** What a restored table brings along, so that its parts are found under the ids that they have. */
+/** The part ids that a restored table brings along, so that its parts are found under them. */
 export interface StagedTable {
   /** Its versions are above this sequence. */
   aboveSequence: number;
@@ -110,7 +110,7 @@ export interface TableChange {
   updateIndexes?: readonly Omit<IndexChange, 'tableId'>[];
   dropIndexes?: readonly DroppedIndex[];
   addEnrichments?: readonly NewEnrichment[];
-  /** What they have made so far stays theirs. */
+  /** The parts that they have made so far stay theirs. */
   updateEnrichments?: readonly NewEnrichment[];
   /** By name. */
   dropEnrichments?: readonly string[];
@@ -163,7 +163,7 @@ export interface TablePublication {
   job: JobChange;
 }
 
-/** What the storage writer can be asked. */
+/** The calls of the storage writer. */
 export type StorageCalls = {
   start: [WriterStart, StartReport];
   append: [WriteRequest, AppliedWrite[]];

@@ -11,7 +11,7 @@ export function isSqliteError(error: unknown): boolean {
 const probeBytes = 8_192;
 
 /**
- * What a failed statement, commit or file operation means for callers. `probePath` is a file beside the database that
+ * Translates a failed statement, commit or file operation for callers. `probePath` is a file beside the database that
  * may be written to find out why: SQLite does not tell a read-only file system from a broken disk.
  */
 export function translateStorageError(error: unknown, probePath: string, file = 'a data file'): unknown {
@@ -79,7 +79,7 @@ function probe(error: SQLiteError, path: string): ServiceError {
   return meaningOf(writeFailure(path), error) ?? storageFailed(error);
 }
 
-/** What the name of an error number means, where it is not the disk's own fault. */
+/** The meaning of an error number's name, where it is not the disk's own fault. */
 function meaningOf(name: unknown, cause: Error): ServiceError | undefined {
   switch (name) {
     case 'ENOSPC':

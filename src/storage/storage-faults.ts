@@ -72,7 +72,7 @@ export class StorageFaults {
     }
   }
 
-  /** What reads of a range go by. */
+  /** The name of a range for its reads, and the faults that they note. */
   readsOf(rangeId: RangeId): ReadSource {
     return {
       name: `range ${rangeId}`,

@@ -17,7 +17,7 @@ export const entryFormat = 1;
 
 type EntryKind = 'rows' | 'prepare' | 'commit' | 'abort';
 
-/** What every entry of a range log carries beside its rows. */
+/** The members of every entry of a range log beside its rows. */
 interface EntryHeader {
   format: typeof entryFormat;
   kind: EntryKind;
@@ -43,7 +43,7 @@ interface MergeWindow {
   dryRun: boolean;
 }
 
-/** What one request does to one range. */
+/** The changes of one request to one range. */
 export interface RangeWrite {
   rangeId: RangeId;
   /**
@@ -69,7 +69,7 @@ export interface RangeWrite {
   ttlBasesOnly?: boolean;
 }
 
-/** What the writer has to know of a table's graph indexes. */
+/** The facts about a table's graph indexes that the writer needs. */
 export interface GraphWrites {
   indexes: readonly GraphRules[];
   /** The table's ranges, in order. */
@@ -206,7 +206,7 @@ export interface FeedPage extends PostImages {
   damaged: { key: string; reason: string }[];
 }
 
-/** What one request did to one range, durably. */
+/** The durable result of one request in one range. */
 export interface AppliedWrite {
   rangeId: RangeId;
   header: EntryHeader;

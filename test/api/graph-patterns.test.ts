@@ -19,7 +19,7 @@ interface FoundMatches {
   matches: { bindings: Record<string, Node>; path?: { source: string; target: string; type: string }[] }[];
 }
 
-/** Who knows whom, and who works where: type, target, weight. */
+/** Acquaintances and employers: type, target, weight. */
 const edges: Readonly<Record<string, readonly (readonly [type: string, target: string, weight: number])[]>> = {
   ann: [
     ['knows', 'bob', 0.5],

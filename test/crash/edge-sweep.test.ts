@@ -55,7 +55,7 @@ test.each([...places, ...later])(
       const wire = new WireClient(server.url);
       expect(await arrows(wire, 'm')).toEqual([]);
       expect(await arrows(wire, '!a')).toEqual(['!a>~z', '~z>!a']);
-      // Whoever comes back under its key has none of the old edges.
+      // A document that comes back under its key has none of the old edges.
       await wire.batch('t', { inserts: { m: {} } });
       expect(await arrows(wire, 'm')).toEqual([]);
     }

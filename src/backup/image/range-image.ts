@@ -88,7 +88,7 @@ export class RangeImage implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What cannot be removed now is removed at the next start.
+    // A folder that cannot be removed now is removed at the next start.
     await rm(this.#folder, { recursive: true, force: true }).catch(() => undefined);
   }
 

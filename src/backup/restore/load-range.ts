@@ -66,7 +66,7 @@ export class RangeLoad {
       await this.#load();
       await this.#appended;
     } finally {
-      // Whoever goes on from here may drop the table.
+      // A process that goes on from here may drop the table.
       await this.#appended.catch(() => undefined);
     }
   }

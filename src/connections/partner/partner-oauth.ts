@@ -83,7 +83,7 @@ export class PartnerOAuth {
     }
   }
 
-  /** Who the account belongs to; empty where the partner has no address for it. */
+  /** The owner of the account; empty where the partner has no address for it. */
   async profile(token: string, signal: AbortSignal): Promise<PartnerProfile> {
     const { partnerAccountUrl: url } = this.#deps.options();
     if (url === undefined) return { email: '', label: '', planEnabled: true };

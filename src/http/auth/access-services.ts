@@ -5,7 +5,7 @@ import type { UserService } from '../../access/user-service.ts';
 import type { Permission } from '../../protocol/auth/access.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-/** What stands behind `/auth/v1` while authentication is on. */
+/** The services behind `/auth/v1` while authentication is on. */
 export interface AccessServices {
   readonly users: UserService;
   readonly keys: KeyService;

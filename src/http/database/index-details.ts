@@ -9,7 +9,7 @@ import {
 } from '../../indexing/index-report.ts';
 import { checkpointFingerprint, notBuilt, repairScan, singleNode, textMerge } from './constant-members.ts';
 
-/** What the wire calls index details (specification 2.5). */
+/** The index details of the wire (specification 2.5). */
 interface IndexDetailsSource {
   config: { name: string; type: string; description: string; version: number; enrichments: unknown[] } & Record<
     string,

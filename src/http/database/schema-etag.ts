@@ -6,7 +6,7 @@ export function schemaTag(schema: TableSchema): string {
   return `"${Bun.hash(JSON.stringify(schema)).toString(16)}"`;
 }
 
-/** What the header `If-Match` asks for: one of its tags, or `*` for any schema. */
+/** The schema that the header `If-Match` names: one of its tags, or `*` for any schema. */
 export function ifMatch(header: string | null): SchemaCondition {
   if (header === null || header.trim() === '*') return () => true;
   const tags = header.split(',').map((tag) => tag.trim());

@@ -21,7 +21,7 @@ import { checkTexts } from './texts-of-request.ts';
 
 const tokensMax = 256;
 
-/** What models of an encoder and a decoder do. */
+/** The route of models with an encoder and a decoder. */
 export function seq2seqRoutes(inference: Inference): Route[] {
   return [rewriteRoute(inference), readRoute(inference), transcribeRoute(inference)];
 }

@@ -42,7 +42,7 @@ export class Exchange
   hasChanged = false;
   /** Settles when the handler may run, where a password had to be hashed before. */
   entering: Promise<void> | undefined = undefined;
-  /** What the handler has returned. */
+  /** The result of the handler. */
   outcome: RouteAnswer | Promise<RouteAnswer> = undefined;
   /** The foreign origin whose pages may read the answer. */
   openToOrigin: string | undefined = undefined;

@@ -27,7 +27,7 @@ import { healthRoutes } from './health.ts';
 import type { Route } from './route.ts';
 import { unimplementedRoutes } from './unimplemented-routes.ts';
 
-/** What stands behind the routes, by group. */
+/** The services behind the routes, by group. */
 export interface RouteServices {
   readonly tables: Parameters<typeof tableRoutes>[0];
   readonly writes: Parameters<typeof writeRoutes>[0];

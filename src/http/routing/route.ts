@@ -48,7 +48,7 @@ export type BodyValue<Body> =
       ? Uint8Array
       : undefined;
 
-/** What a handler sees of one request. */
+/** One request as its handler sees it. */
 export interface RouteContext<Params, Query, Body> {
   readonly params: Params;
   readonly query: Query;

@@ -12,7 +12,7 @@ export interface AppliedIndexEvents {
   timed?(stage: IndexStage, durationMs: number): void;
 }
 
-/** What became of a page. */
+/** The outcome of a page. */
 interface AppliedPage {
   rows: number;
   /** Documents that the index could not take, or that could not be read. */
@@ -99,7 +99,7 @@ export class AppliedIndex {
     if (this.isPublished) return;
     const isAwaited = this.progress.isAwaited(this.#applied);
     const isDue = this.#schedule.isCommitDue(this.#clock.monotonicMs(), isIdle, isAwaited);
-    // What needs no commit is shown at once.
+    // Changes that need no commit are shown at once.
     if (isDue || (isIdle && isWriterWanted) || !this.#schedule.hasUnpublished) await this.publish();
   }
 

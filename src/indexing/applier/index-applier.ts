@@ -17,7 +17,7 @@ import { PageQueue } from './page-queue.ts';
 
 /** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;
-/** What an index that is closed takes of the rows that it has yet to apply: pages of the feed, and bytes of one. */
+/** The bounds of what an index takes of its backlog when it is closed: pages of the feed, and bytes of one. */
 const lastPagesMax = 4;
 const lastPageBytesMax = 256 * 1_024;
 const retries: Backoff = { firstMs: 200, maxMs: 30_000 };
@@ -51,7 +51,7 @@ export class IndexApplier implements Service {
   #skippedCount = 0;
   /** Somebody waits for a checkpoint. */
   #isCheckpointWanted = false;
-  /** What the index holds is not wanted any more. */
+  /** The content of the index is not needed any more. */
   #isDiscarded = false;
 
   constructor(deps: ApplierDeps) {
@@ -343,7 +343,7 @@ export class IndexApplier implements Service {
     });
   }
 
-  /** What was written just before the end: to apply that now is cheaper than to replay it at the next start. */
+  /** Applies the writes from just before the end: to apply them now is cheaper than to replay it at the next start. */
   async #takeLast(): Promise<void> {
     if (this.#damage.isSuspect) return;
     for (let pages = 0; pages < lastPagesMax; pages += 1) {

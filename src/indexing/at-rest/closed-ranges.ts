@@ -11,7 +11,7 @@ export interface SavedRangeFacts {
 }
 
 interface ClosedRangesDeps {
-  /** What earlier processes saved. */
+  /** The facts that earlier processes saved. */
   saved: SavedRangeFacts[];
   /** The state of the range's files now; undefined when they are missing. */
   stampOf(rangeId: number): string | undefined;
@@ -19,7 +19,7 @@ interface ClosedRangesDeps {
 }
 
 /**
- * What is known of ranges that are not open. Facts of an earlier process count only while the range's file is the one
+ * The known facts of ranges that are not open. Facts of an earlier process count only while the range's file is the one
  * that they were taken of: after a kill, the ranges that were written since are unknown until somebody opens them.
  */
 export class ClosedRanges {

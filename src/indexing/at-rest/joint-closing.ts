@@ -3,7 +3,7 @@ import type { IndexedRange } from '../indexed-range.ts';
 import type { CheckpointReport, RangeIndex } from '../range-index.ts';
 import type { RangeFacts } from './range-facts.ts';
 
-/** What became of one of many checkpoints; undefined when there was no time for it. */
+/** The outcome of one of many checkpoints; undefined when there was no time for it. */
 type CheckpointOutcome = CheckpointReport | Error | undefined;
 
 /** Makes many things durable with few syncs of their file system. */

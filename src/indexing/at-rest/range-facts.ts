@@ -11,7 +11,7 @@ export interface IndexFacts {
 }
 
 /**
- * What listings, topology and metrics say of a range. Nothing writes to a range that is closed, so what was taken when
+ * The facts of a range for listings, topology and metrics. Nothing writes to a range that is closed, so what was taken when
  * it closed stays true until it is opened again.
  */
 export interface RangeFacts {

@@ -27,7 +27,7 @@ export class JoinedFeed {
     return page && { ...page, frame: withArtifactTexts(page.frame, texts) };
   }
 
-  /** What the entry has changed, as the feed joins it. */
+  /** Offers the changes of the entry, as the feed joins them. */
   offer(definition: IndexDefinition, applier: IndexApplier, { firstSequence, lastSequence }: ChangePage): void {
     for (let after = firstSequence - 1; after < lastSequence; ) {
       const page = this.page(definition, after, {}, lastSequence);

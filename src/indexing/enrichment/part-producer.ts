@@ -51,7 +51,7 @@ export interface PartProducer {
   close(): Promise<void>;
 }
 
-/** What a producer sees of its range. */
+/** The range of a producer, as the producer sees it. */
 export interface ProducedRange {
   readonly stored: RangeReader;
   head(): number;

@@ -80,7 +80,7 @@ export class RangeArtifacts {
   /** Resolves when the artifacts of documents up to `sequence` are made, but for those from before their enrichment. */
   async waitFor(sequence: number, signal?: AbortSignal): Promise<void> {
     for (const { definition, producer } of this.#followed) {
-      // What it is made from came after the document.
+      // Its source came after the document.
       const through = definition.source === undefined ? sequence : this.#range.head();
       await producer.waitFor(through, signal).catch((error: unknown) => {
         // One that was dropped meanwhile is not waited for.

@@ -17,7 +17,7 @@ export class RangeRemovedTargets {
 
   /** Takes over what an entry of the range has noted. */
   take(images: Uint8Array<ArrayBuffer>): void {
-    // What is read later is what the file then says.
+    // A later read returns the state of the file at that time.
     if (!this.#removed) return;
     const frame = readFrame(images);
     // Notes stand at the end.

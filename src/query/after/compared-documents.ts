@@ -26,7 +26,7 @@ interface ComparedBy {
 const sliceHits = 4;
 
 /**
- * What is compared of each document; undefined where there is nothing. The media of all documents share one budget. Throws
+ * The text or media of each document to compare; undefined where there is nothing. The media of all documents share one budget. Throws
  * `invalid_media` and the like for a medium that cannot be read, with the key of its document.
  */
 export async function comparedDocuments(

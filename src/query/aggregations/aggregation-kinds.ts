@@ -31,12 +31,12 @@ export interface AggregationScope {
   /** For messages. */
   where: string;
   depth: number;
-  /** What `now` means in date ranges. */
+  /** The value of `now` in date ranges. */
   nowMs: number;
   budget: QueryBudget;
-  /** What `ref` means in background filters. */
+  /** The filters that `ref` names in background filters. */
   filters?: NamedFilters | undefined;
-  /** What all aggregations of the request have collected. */
+  /** The backgrounds that all aggregations of the request have collected. */
   backgrounds: PlanBackground[];
   counted: { all: number };
 }

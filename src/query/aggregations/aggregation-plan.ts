@@ -1,9 +1,9 @@
 import type { PlanNode } from '../plan/plan-nodes.ts';
 
-/** What the engine aggregates over all matches of a plan; travels to it as JSON under these names. */
+/** The aggregations of the engine over all matches of a plan; they travel to it as JSON under these names. */
 export interface AggregationPlan {
   list: PlanAggregation[];
-  /** What `significant_terms` compare with, and `terms` take values without a match from, by their `background`. */
+  /** The documents that `significant_terms` compare with, and from which `terms` take values without a match, by their `background`. */
   backgrounds: PlanBackground[];
 }
 
@@ -43,7 +43,7 @@ export type PlanAggregationKind =
       fields: string[];
       size: number;
       min_doc_count: number;
-      /** What values there are; with a `min_doc_count` of 0. */
+      /** All values there are; with a `min_doc_count` of 0. */
       background?: number;
     }
   | {

@@ -6,7 +6,7 @@ import type { PlanLeg } from '../plan/native-plan.ts';
 import { type GraphSearch, isLeg } from '../request/graph/graph-searches.ts';
 import type { SearchableTable } from '../searchable-table.ts';
 
-/** What the graph searches of a query have found. */
+/** The results of the graph searches of a query. */
 export interface GraphFound {
   /** By the name of the search, as the answer shows it. */
   shown: object;

@@ -28,7 +28,7 @@ export interface Hit {
   explanation: unknown;
   /** Raw distance by a dense index; NaN without one. */
   distance: number;
-  /** What each search that found it scored it, by leg; undefined for a plan without legs. */
+  /** Its score in each search that found it, by leg; undefined for a plan without legs. */
   legScores: Record<string, number> | undefined;
   /** Which of its vectors each search by vectors found it by, by leg; undefined for a plan without legs. */
   legVectors: ReadonlyMap<string, number> | undefined;

@@ -8,7 +8,7 @@ const consistencyWaitMs = 1_000;
 export interface IndexFreshness {
   /** Everything that is committed now. */
   heads(): number[];
-  /** What all of the indexes show now. */
+  /** The sequence that each of the indexes shows now. */
   shown(): number[];
   /** Upper bound of the documents that match in the indexes at `shown` and do not match what is stored now. */
   removedSince(shown: readonly number[]): number;

@@ -3,7 +3,7 @@ import { readBase64 } from '../../lib/text/base64.ts';
 import { invalidQuery } from '../nodes/query-members.ts';
 import type { PlanCursor, PlanSort } from '../plan/native-plan.ts';
 
-/** What a cursor belongs to: it opens in no other table and under no other order. */
+/** The table and order that a cursor belongs to: it opens in no other table and under no other order. */
 export interface CursorScope {
   table: string;
   sort: PlanSort[];

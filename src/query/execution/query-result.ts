@@ -14,7 +14,7 @@ export interface ResultContext {
   seal(values: unknown[], at: CursorPosition): string;
   /** For each hit a JSON object of path -> fragments. */
   highlights?: string[] | undefined;
-  /** What is shown of what was made of the documents. */
+  /** The shown parts of the documents. */
   parts?: ReadonlyMap<Hit, ShownParts> | undefined;
   /** Why words were searched alone. */
   failedOver?: ServiceError | undefined;

@@ -28,14 +28,14 @@ interface QueryRange {
   hasNewTexts(document: HydratedDocument): boolean;
 }
 
-/** What one query runs on. */
+/** The table and ranges of one query. */
 export interface QueryTarget {
   tableName: string;
   ranges: QueryRange[];
   /** Handles of the vector indexes of the plan's legs: those of the first leg for each range, then of the next. */
   vectorHandles: number[];
   freshness: IndexFreshness;
-  /** What the documents of the ranges were read with. */
+  /** The readers of the documents of the ranges. */
   bodies: IndexedBodies;
   /** Documents whose base time is at or before this have expired; undefined when the table has no TTL. */
   expiredAtOrBeforeMs: number | undefined;
@@ -113,7 +113,7 @@ export function numberOf(hits: NativeHits, index: number, which: keyof typeof hi
   return hits.numbers[index * numbersPerHit(hits) + hitNumber[which]] ?? Number.NaN;
 }
 
-/** What each search that found the hit scored it, by leg; undefined for a plan without legs. */
+/** The score of the hit in each search that found it, by leg; undefined for a plan without legs. */
 export function legScoresOf(hits: NativeHits, index: number): Record<string, number> | undefined {
   if (hits.legs === undefined) return undefined;
   const first = index * numbersPerHit(hits) + ownNumbers;
@@ -133,7 +133,7 @@ export function legVectorsOf(hits: NativeHits, index: number): ReadonlyMap<strin
   return new Map(numbers.filter(([, number]) => !Number.isNaN(number)));
 }
 
-/** What a plan runs over. */
+/** The indexes that a plan runs over. */
 interface QueriedIndexes {
   /** The full-text index of each range. */
   handles: number[];

@@ -16,7 +16,7 @@ interface ForeignTableDeps {
   readonly database: ForeignDatabase;
   readonly source: ForeignSource;
   readonly columns: readonly ForeignColumn[];
-  /** What rows have to match; undefined for all. */
+  /** The condition on rows; undefined for all. */
   readonly filter: PlanNode | undefined;
   readonly keyPrefix: string | undefined;
   /** Only the first rows by key, in the order of the database. */

@@ -34,7 +34,7 @@ export class SqlWriter {
     return this.columnName(this.#keyColumn);
   }
 
-  /** What rows are ordered by, those without a value last in either direction. */
+  /** The order of rows, those without a value last in either direction. */
   order(field: string, desc: boolean): string {
     const name = this.columnName(this.#column(field).name);
     return `(${name} IS NULL), ${name}${desc ? ' DESC' : ''}`;
@@ -127,7 +127,7 @@ export class SqlWriter {
 
   #bool({ must, filter, must_not, should, min_should }: Extract<PlanNode, { kind: 'bool' }>): string {
     const conditions = [...must, ...filter].map((each) => this.condition(each));
-    // What is unknown of a null is not the case.
+    // A condition that is unknown for a null does not hold.
     for (const each of must_not) conditions.push(`NOT COALESCE(${this.condition(each)}, ${none})`);
     if (should.length > 0 && (min_should ?? 1) > 0) {
       if ((min_should ?? 1) === 1) conditions.push(`(${should.map((each) => this.condition(each)).join(' OR ')})`);

@@ -10,7 +10,7 @@ import { expiringCache } from '../../runtime/expiring-cache.ts';
 
 export type QueryVector = Float32Array | SparseVector;
 
-/** What a query is embedded by: a text, or an image that its template names. */
+/** The input of a query's embedding: a text, or an image that its template names. */
 export type QuerySource = string | MediaReference;
 
 interface QueryEmbeddingsDeps {

@@ -11,7 +11,7 @@ const exactJsonTypes = ['number', 'integer', 'boolean'];
 const exactCharsMax = 64;
 
 /**
- * What finds every document that has one of the values in the field, and maybe others; undefined where an index does not
+ * The condition that finds every document with one of the values in the field, and maybe others; undefined where an index does not
  * find all of them.
  */
 export function nodeOfValues(schema: TableSchema, field: string, values: readonly Scalar[]): PlanNode | undefined {

@@ -36,7 +36,7 @@ interface JoinSearch {
   readonly clock: Clock;
 }
 
-/** What is known of a joined row besides its own values. */
+/** The facts about a joined row besides its own values. */
 interface PagedRow {
   readonly row: JoinedRow;
   readonly place: RowPlace;
@@ -160,7 +160,7 @@ function joinedRows(
   return stages.reduce((rows, stage) => stage.run(rows), hits);
 }
 
-/** What is searched for the left side: all hits in their order, from the place on at which the page begins. */
+/** The search of the left side: all hits in their order, from the place on at which the page begins. */
 function leftPlan(
   { cursor: _, ...plan }: WholeSearch['plan'],
   previous: CursorPosition | undefined,

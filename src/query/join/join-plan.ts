@@ -13,7 +13,7 @@ export interface JoinPlan {
   readonly foreign: ReadonlyMap<string, ForeignSource>;
   readonly page: { readonly limit: number; readonly offset: number };
   readonly countOnly: boolean;
-  /** What a cursor belongs to. */
+  /** The query that a cursor belongs to. */
   readonly scope: string;
   /** One for each join. */
   readonly shown: readonly ShownMembers[];
@@ -24,7 +24,7 @@ export interface JoinPlan {
 
 const where = 'query request';
 
-/** What a query joins, undefined for nothing, and which members of the searched table it shows and orders by. Fails with `invalid_query`. */
+/** The joins of a query, undefined for none, and which members of the searched table it shows and orders by. Fails with `invalid_query`. */
 export function planJoin(
   request: Members,
   { limit, offset, sort, cursor }: RequestedPage,

@@ -13,7 +13,7 @@ export interface ShownMembers {
   readonly projections: readonly Projection[];
 }
 
-/** What the member `fields` of a request shows: of the searched table, and of each joined one. */
+/** The projections by the member `fields` of a request: of the searched table, and of each joined one. */
 interface ShownFields {
   readonly fields: readonly string[] | undefined;
   readonly joined: readonly ShownMembers[];

@@ -30,7 +30,7 @@ export interface RowPlace {
 const [numberRank, dateRank, textRank, booleanRank, missingRank] = [0, 1, 2, 3, 4];
 const missing: SortKey = [missingRank, 0];
 
-/** What the engine calls the types of sort values in a position. */
+/** The engine's names of the types of sort values in a position. */
 const engineTypes = { date: 'd', text: 't', number: 'n' };
 const dateShape = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
@@ -50,7 +50,7 @@ export function joinedOrder(sort: readonly PlanSort[], joins: readonly JoinReque
   });
 }
 
-/** What the searched table is ordered by: its own part of the order, else its keys. */
+/** The order of the searched table: its own part of the order, else its keys. */
 export function ownSort(sort: readonly PlanSort[], order: readonly JoinedSort[]): PlanSort[] {
   const own = sort.filter((_, at) => order[at] && 'own' in order[at]);
   return own.length > 0 || sort.length === 0 ? own : [{ field: '_id', desc: false }];

@@ -1,6 +1,6 @@
 import type { RightRow } from './joined-row.ts';
 
-/** What a join finds rows in, under its filters and what its caller may see. Rows come in the order of their keys. */
+/** The table in which a join finds rows, under its filters and the row filters of its caller. Rows come in the order of their keys. */
 export interface RightSide extends Disposable {
   /** Rows before filters, as far as that is known. */
   readonly rows: number | undefined;

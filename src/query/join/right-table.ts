@@ -19,7 +19,7 @@ import { RowBudget } from './row-budget.ts';
 interface RightTableDeps {
   readonly table: SearchableTable;
   readonly lease: Disposable & { readonly ranges: readonly IndexedRange[] };
-  /** What rows have to match and the caller may see; undefined for all. */
+  /** The conditions on rows and the row filters of the caller; undefined for all. */
   readonly filter: NativePlan | undefined;
   readonly keyPrefix: string | undefined;
   readonly limit: number | undefined;
@@ -113,7 +113,7 @@ export class RightTable implements RightSide {
     const searched = { table, ranges: lease.ranges, clock, signal: caller.signal };
     for (let attempt = 1; ; attempt += 1) {
       const target = await openTarget(searched, { plan, waitForIndexMs: undefined }, clock.nowMs());
-      // What an index has yet to show would be missing from the join.
+      // Rows that an index does not show yet would be missing from the join.
       if (!(await target.freshness.waitUntilShown(target.freshness.heads()))) this.isCurrent = false;
       try {
         return await this.#search(plan, target, max);

@@ -7,7 +7,7 @@ export interface NodeScope {
   where: string;
   depth: number;
   budget: QueryBudget;
-  /** What `ref` may name; nothing where a request has no `with`. */
+  /** The nodes that `ref` may name; none where a request has no `with`. */
   filters?: FilterReferences | undefined;
 }
 

@@ -8,7 +8,7 @@ import { boolNode, type PlanNode } from './plan-nodes.ts';
 
 const where = 'query request';
 
-/** What a request asks of documents. */
+/** The conditions of a request on documents. */
 type Criteria = Pick<NativePlan, 'query' | 'filter' | 'exclusion'>;
 
 /** Reads the members that say which documents match. Fails with `invalid_query` or `limit_exceeded`. */

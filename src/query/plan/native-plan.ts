@@ -9,7 +9,7 @@ export interface PlanSort {
 
 /** A place in the order: the page after a hit, or the one before it. */
 export interface PlanCursor {
-  /** What the engine said of the hit's sort values. */
+  /** The sort values of the hit, as the engine has them. */
   position: string;
   key: string;
   before: boolean;
@@ -34,7 +34,7 @@ export interface PlanFusion {
   window: number;
 }
 
-/** What is cut off the fused hits; rules apply in this order. */
+/** The rules that cut the fused hits; they apply in this order. */
 export interface PlanPruner {
   require_multi_index?: boolean;
   min_absolute_score?: number;
@@ -56,14 +56,14 @@ export interface PlanVectorSearch {
 
 /** One query over the ranges of one table. */
 export interface NativePlan extends Partial<PlanVectorSearch> {
-  /** What scores; everything when absent. */
+  /** The scoring query; everything when absent. */
   query?: PlanNode;
   /** All must match; they do not score. */
   filter: PlanNode[];
   /** None may match. */
   exclusion: PlanNode[];
   /**
-   * What the caller may see at all, beside every other condition and in every search, count, aggregation and background:
+   * The row filters of the caller, beside every other condition and in every search, count, aggregation and background:
    * all must match. They are used as they were written: without the table's synonyms and without typo tolerance.
    */
   row_filter?: PlanNode[];

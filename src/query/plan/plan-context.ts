@@ -5,7 +5,7 @@ import type { SearchableTable } from '../searchable-table.ts';
 import type { PlanContext } from './query-plan.ts';
 import { readRowFilters } from './row-filter.ts';
 
-/** What planning needs to know of the table and of the caller. */
+/** The facts about the table and the caller that planning needs. */
 export function planContextOf(table: SearchableTable, caller: Caller, nowMs: number): PlanContext {
   const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
   const withEmbedder = listedIndexes.filter(({ embedder }) => embedder !== undefined);

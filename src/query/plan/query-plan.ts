@@ -33,16 +33,16 @@ import type { NativePlan } from './native-plan.ts';
 import { matchAll, type PlanNode } from './plan-nodes.ts';
 import { restrictRows } from './row-filter.ts';
 
-/** What a plan needs to know of its table. */
+/** The facts about a table that a plan needs. */
 export interface PlanContext {
   name: string;
   /** TTL of documents; undefined when they do not expire. */
   ttlDurationMs?: number | undefined;
   /** Wall time, milliseconds since 1970. */
   nowMs: number;
-  /** What the table takes for the same. */
+  /** The synonyms of the table. */
   synonyms?: Synonyms;
-  /** What vectors can be searched in. */
+  /** The indexes that vectors can be searched in. */
   indexes?: readonly IndexDefinition[];
   /** Names of the indexes that make vectors of texts. */
   embedders?: ReadonlySet<string>;
@@ -50,18 +50,18 @@ export interface PlanContext {
   hasTextIndex?: boolean;
   /** Paths of which counters are kept; undefined for a table without an algebraic index. */
   countedPaths?: readonly string[] | undefined;
-  /** What the caller may see: all must match. */
+  /** The row filters of the caller: all must match. */
   rowFilters?: readonly PlanNode[];
 }
 
-/** What a plan wants that planning cannot know; it is brought before the search. */
+/** The inputs of a plan that planning cannot know; they are brought before the search. */
 interface PlanInputs {
   /** A cursor still to be opened. */
   cursor: RequestedCursor | undefined;
   semantic: SemanticSearch | undefined;
 }
 
-/** What becomes of the hits of the search before they are the page. */
+/** The steps between the hits of the search and the page. */
 export interface AfterSearch {
   rerank: RerankPlan;
   /** The page that is cut from the reranked hits. */
@@ -77,7 +77,7 @@ export interface PlannedQuery {
   inputs: PlanInputs;
   /** Undefined where the hits of the search are the page. */
   after: AfterSearch | undefined;
-  /** What is joined to the hits; the page is then one of joined rows. */
+  /** The joins of the hits; the page is then one of joined rows. */
   join: JoinPlan | undefined;
   /** Searches of graphs, in the order in which they need each other. */
   graphs: GraphSearch[] | undefined;
@@ -85,7 +85,7 @@ export interface PlannedQuery {
   expansion: Expansion | undefined;
   /** False where the request searches graphs alone: it has no hits. */
   hasHits: boolean;
-  /** What is to be marked in the documents of the page. */
+  /** The marks in the documents of the page. */
   highlight: HighlightPlan | undefined;
   projection: Projection;
   profile: boolean;
@@ -173,7 +173,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
     sort,
     // Joined rows are counted, not the hits that they are joined to.
     count_only: countOnly && !join,
-    // What does not score has no top to stop at, and users of filters want the number.
+    // A search that does not score has no top to stop at, and users of filters want the number.
     exact_total: !vectorSearch && ((countOnly && !join) || query === undefined || query.kind === 'match_all'),
     total_exact_up_to: limits.totalExactUpTo,
   };
@@ -210,7 +210,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   return planned;
 }
 
-/** What the request asks of documents, and what is computed over those that match. `asked`: what scores, before synonyms. */
+/** The conditions of the request on documents, and the aggregations over those that match. `asked`: what scores, before synonyms. */
 function readConditions(request: Members, { synonyms, nowMs }: PlanContext) {
   const budget = new QueryBudget();
   const filters = new NamedFilters(member(request, 'with'), readQueryNode);

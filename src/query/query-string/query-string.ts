@@ -20,7 +20,7 @@ interface Clause {
   node: PlanNode;
   occurrence: Occurrence;
 }
-/** What stands between two ORs: clauses that must all hold. */
+/** The clauses between two ORs, which must all hold. */
 interface Alternative {
   clauses: Clause[];
   /** Whether an OR that the user wrote stands beside it. */
@@ -180,7 +180,7 @@ class QueryStringParser {
     return this.#readFuzzyWord(field, this.#text.readWord(false));
   }
 
-  /** What follows a word that may be misspelt: `~`, `~2`, or nothing after `~word`. */
+  /** Reads the suffix of a word that may be misspelt: `~`, `~2`, or nothing after `~word`. */
   #readFuzzyWord(field: string | undefined, word: QueryWord): PlanNode {
     if (word.wildcards > 0 || word.text === '') throw this.#text.error('~ needs a word without wildcards');
     const edits = this.#text.take('~') ? this.#text.readNumber(true) : undefined;

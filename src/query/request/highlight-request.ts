@@ -10,7 +10,7 @@ import {
   readStrings,
 } from '../nodes/query-members.ts';
 
-/** What the engine is to mark in the documents of a page; its members are named as they are there. */
+/** The marks that the engine sets in the documents of a page; its members are named as they are there. */
 export interface HighlightPlan {
   /** Dotted paths; all that the query asks about when empty. */
   fields: string[];

@@ -9,7 +9,7 @@ import { refuseOrder } from './query-page.ts';
 /** How the hits of a search are scored once more, by a model that reads the query beside each document. */
 export interface RerankPlan {
   config: ProviderConfig;
-  /** What the documents are compared with. */
+  /** The text or images that the documents are compared with. */
   query: string;
   /** The text that is compared: the text at a dotted path, or what a template makes of it. */
   source: { field: string } | { template: string };
@@ -22,7 +22,7 @@ export interface RerankPlan {
 interface RerankedSearch {
   page: RequestedPage;
   semanticText: string | undefined;
-  /** What scores, before synonyms. */
+  /** The scoring query, before synonyms. */
   scored: PlanNode | undefined;
 }
 

@@ -23,7 +23,7 @@ interface Span {
 }
 
 /**
- * What a table takes for the same. A group such as `["tv", "television"]`, or the text `"tv, television"`: each stands
+ * The synonyms of a table. A group such as `["tv", "television"]`, or the text `"tv, television"`: each stands
  * for the others. `"laptop => notebook, ultrabook"`: a query for the left finds the right too, but not the reverse.
  * Terms are compared by their words in lowercase, as they are written, before any stemming.
  */
@@ -158,7 +158,7 @@ function invalid(at: string, what: string): ServiceError {
 
 const compiledSynonyms = new WeakMap<TableSchema, Synonyms>();
 
-/** What the queries of a table take for the same. Fails with `invalid_schema`. */
+/** Reads the synonyms for the queries of a table. Fails with `invalid_schema`. */
 export function synonymsOf(schema: TableSchema): Synonyms {
   const known = compiledSynonyms.get(schema);
   if (known) return known;

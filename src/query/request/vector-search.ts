@@ -21,7 +21,7 @@ interface VectorSearch {
   vectors: Uint8Array;
 }
 
-/** What can be searched by vectors. */
+/** The indexes that can be searched by vectors. */
 interface VectorIndexes {
   /** Of the table, others too. */
   all: readonly IndexDefinition[];
@@ -83,7 +83,7 @@ export function readVectorSearch(
         weight: weights.get(leg.name) ?? 1,
       })),
       ...(shape.hasText ? { text_weight: weights.get(textLegName) ?? 1 } : {}),
-      // What is looked at beyond the page costs nothing to fuse when there is one leg.
+      // Hits beyond the page cost nothing to fuse when there is one leg.
       fusion: names.length > 1 ? fusion : { ...fusion, window: Math.max(fusion.window, window) },
       ...readDistances(request, legs),
       ...(pruner ? { pruner } : {}),
@@ -116,7 +116,7 @@ export interface SemanticSearch extends SemanticText {
   indexes: ReadonlySet<string>;
 }
 
-/** What a request searches by vectors. */
+/** The vector searches of a request. */
 export interface SearchedIndexes {
   searched: readonly SearchedIndex[];
   semantic: SemanticSearch | undefined;

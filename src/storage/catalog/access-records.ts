@@ -26,7 +26,7 @@ export interface MembershipRecord {
 
 export interface ApiKeyRecord {
   keyId: string;
-  /** What people call it. */
+  /** The name that people call it by. */
   name: string;
   userName: string;
   /** 32 bytes; the secret itself is nowhere. */

@@ -36,7 +36,7 @@ export class CatalogAccessStore implements AccessStore {
     }
   }
 
-  /** Whoever knows the grants says how a drop runs between their changes. */
+  /** The owner of the grants says how a drop runs between their changes. */
   onDrop(around: AroundDrop): void {
     this.#aroundDrop = around;
   }

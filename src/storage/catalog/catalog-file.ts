@@ -22,7 +22,7 @@ import { JobTable } from './job-table.ts';
 /** Part ids stay below this: the row id of a vector is part id * 2^32 + ordinal. */
 const partIdEnd = 2 ** 20;
 
-/** What one change writes at most, about; redo records are counted by themselves. */
+/** The bytes that one change writes at most, about; redo records are counted by themselves. */
 const changeBytes = 32 * 1_024;
 
 export interface RedoRow {

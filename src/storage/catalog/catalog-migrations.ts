@@ -34,7 +34,7 @@ export const catalogMigrations: readonly Migration[] = [
     ) STRICT`);
   },
   (database) => {
-    // What was true of a range when it was last closed; it counts while the range's file has the same stamp.
+    // The facts of a range at its last closing; they count while the range's file has the same stamp.
     database.run(`CREATE TABLE range_facts (
       range_id INTEGER PRIMARY KEY,
       stamp TEXT NOT NULL,
@@ -49,7 +49,7 @@ export const catalogMigrations: readonly Migration[] = [
     ) STRICT`);
   },
   (database) => {
-    // What the vectors of an index are stored under: its incarnation, or that of an earlier index whose vectors it found.
+    // The id that the vectors of an index are stored under: its incarnation, or that of an earlier index whose vectors it found.
     database.run('ALTER TABLE indexes ADD COLUMN part_id INTEGER NOT NULL DEFAULT 0');
     database.run('UPDATE indexes SET part_id = incarnation');
     // Vectors that were kept when their index was dropped, for the next one of this name and shape.
@@ -124,7 +124,7 @@ export const catalogMigrations: readonly Migration[] = [
     database.run(
       "UPDATE tables SET last_part_id = coalesce((SELECT value FROM counters WHERE name = 'incarnation'), 0)",
     );
-    // What the server makes of a table's documents. config: JSON. replaced_by: the part of the enrichment that takes the
+    // The enrichments of a table. config: JSON. replaced_by: the part of the enrichment that takes the
     // place of this one as soon as it is complete.
     database.run(`CREATE TABLE enrichments (
       table_id INTEGER NOT NULL REFERENCES tables (id),

@@ -12,7 +12,7 @@ export interface TableRecord {
   /** In key order, without gaps. */
   ranges: RangeRecord[];
   indexes: IndexRecord[];
-  /** What the server makes of its documents beside the vectors of indexes. */
+  /** The enrichments of its documents, without the vectors of indexes. */
   enrichments: EnrichmentRecord[];
 }
 
@@ -24,7 +24,7 @@ export interface TableDefinition {
   enrichments: EnrichmentRecord[];
 }
 
-/** What the server makes of a table's documents, as the catalog holds it. */
+/** An enrichment of a table's documents, as the catalog holds it. */
 export interface EnrichmentRecord {
   partId: number;
   name: string;
@@ -67,7 +67,7 @@ export interface JobRecord {
 
 export type NewJob = Pick<JobRecord, 'kind' | 'principal' | 'idempotencyKey' | 'requestHash' | 'state' | 'createdMs'>;
 
-/** What is left out stays. */
+/** Members that are left out stay as they are. */
 export interface JobChange {
   jobId: number;
   updatedMs: number;
@@ -77,7 +77,7 @@ export interface JobChange {
   expiresMs?: number;
 }
 
-/** What was known of a range when it was last closed. */
+/** The facts of a range at its last closing. */
 export interface RangeFactsRecord {
   rangeId: RangeId;
   /** The state of the range's file then. */
@@ -91,7 +91,7 @@ export interface IndexRecord {
   name: string;
   /** Never used again, so that a dropped index and its successor have different directories. */
   incarnation: number;
-  /** What its vectors are stored under, unique in its table: `part id * 2^32 + ordinal` is the id of a row. */
+  /** The id that its vectors are stored under, unique in its table: `part id * 2^32 + ordinal` is the id of a row. */
   partId: number;
   /** JSON. */
   config: string;

@@ -77,7 +77,7 @@ export class CatalogStore {
     return reading(catalogSource, () => this.#reading.definition(tableId));
   }
 
-  /** What was last saved of each range, whether it is still true or not. */
+  /** The facts of each range that were saved last, whether they are still true or not. */
   rangeFacts(): RangeFactsRecord[] {
     return reading(catalogSource, () => this.#reading.rangeFacts());
   }

@@ -14,7 +14,7 @@ interface CatalogCheck {
   tables: TableRecord[];
   /** The last sequence that each range is known to have acknowledged. */
   acknowledgedHeads: ReadonlyMap<RangeId, number>;
-  /** What the next start will do by itself. */
+  /** The repairs that the next start will do by itself. */
   notes: string[];
 }
 

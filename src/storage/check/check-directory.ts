@@ -24,11 +24,11 @@ export interface CheckReport {
   documents: number;
   indexes: number;
   findings: Finding[];
-  /** What the next start will do by itself. */
+  /** The repairs that the next start will do by itself. */
   notes: string[];
 }
 
-/** What verifying the files of an index says. */
+/** The result of verifying the files of an index. */
 type IndexVerdict =
   | { kind: 'sound'; sequence: number }
   /** Its files do not hold what they should. */
@@ -36,7 +36,7 @@ type IndexVerdict =
   /** Its files are of another format or definition; that is not damage. */
   | { kind: 'outdated'; message: string };
 
-/** What only the owner of the indexes knows of them. */
+/** The checks that only the owner of the indexes can do. */
 export interface IndexChecks {
   /** False for an index that lives in memory alone. */
   keepsFiles(record: IndexRecord): boolean;

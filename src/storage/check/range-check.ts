@@ -23,7 +23,7 @@ interface RangeCheck {
   documents: number;
   /** Last committed sequence; 0 when the file cannot be read. */
   head: number;
-  /** What the feed has forgotten, because every index had it in a checkpoint; 0 before the first. */
+  /** The feed was purged up to this sequence, because every index had it in a checkpoint; 0 before the first purge. */
   purgedThrough: number;
 }
 
@@ -37,7 +37,7 @@ export interface RangeBounds {
 const vectorsVersion = 2;
 const partsVersion = 4;
 
-/** What the schema of a file calls the table of vectors and the column of the feed that names their index. */
+/** The names, in the schema of a file, of the table of vectors and of the column of the feed that names their index. */
 interface PartNames {
   table: string;
   id: string;

@@ -15,7 +15,7 @@ export function readIfPresent(path: string): string | undefined {
 /** Puts a small file in place whole: after a crash there is the old one, or the new one, never half of it. */
 export function writeDurably(path: string, text: string, mode: number): void {
   const temporary = `${path}.new`;
-  // What a crash has left there may be readable by more people than this file may be.
+  // A file that a crash has left there may be readable by more people than this file may be.
   rmSync(temporary, { force: true });
   writeSynced(temporary, 'wx', text, mode);
   renameSync(temporary, path);

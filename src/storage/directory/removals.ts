@@ -40,7 +40,7 @@ export class Removals {
 
   async #run(): Promise<void> {
     for (let path = this.#waiting.shift(); path !== undefined; path = this.#waiting.shift()) {
-      // What cannot be removed now is removed at the next start.
+      // A folder that cannot be removed now is removed at the next start.
       await rm(path, { recursive: true, force: true }).catch(() => undefined);
     }
   }

@@ -9,7 +9,7 @@ import type { WritableRange } from '../writer/writable-ranges.ts';
 import type { Evaluation } from './row-evaluation.ts';
 import { putWithImage, removeWithImage } from './row-writes.ts';
 
-/** What one write did to one range. */
+/** The result of one write to one range. */
 type RangeEvaluation = Evaluation & { range: WritableRange };
 
 interface Row {

@@ -23,7 +23,7 @@ interface Merged {
   readonly ordinal: number | undefined;
   readonly keepsDeclared: boolean;
   readonly key: () => string;
-  /** What the list was made from, where the server has made it. */
+  /** The source of the list, where the server has made it. */
   readonly stamp?: Uint8Array | undefined;
 }
 

@@ -63,7 +63,7 @@ export function evaluateMerge(
       return;
     }
     missing.delete(key);
-    // What does not match its checksum is replaced, whatever it seems to say.
+    // A body that does not match its checksum is replaced, whatever it seems to say.
     const isIntact = Bun.hash.crc32(held.body) === held.crc;
     const isKept = isIntact && !isExpired(held, context) && documentsEqual(held.body, frame.body(row));
     if (!isKept) return upsert(row, held);

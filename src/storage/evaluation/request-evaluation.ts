@@ -40,15 +40,15 @@ export function freesSpace(request: WriteRequest): boolean {
   });
 }
 
-/** What a request does: the first step of a write, after which its ranges hold its rows, uncommitted. */
+/** Evaluates a request: the first step of a write, after which its ranges hold its rows, uncommitted. */
 interface EvaluatedRequest {
   /** In the order of the request's writes. */
   writes: (Evaluation & { range: WritableRange })[];
-  /** What an earlier request of the same key did: this one does nothing. */
+  /** The answer of an earlier request with the same key: this one does nothing. */
   repeated?: readonly AnsweredWrite[];
 }
 
-/** What a request did, ready to be committed and answered. */
+/** The result of a request, ready to be committed and answered. */
 export interface SealedRequest {
   applied: AppliedWrite[];
   /** The answer to repetitions, and the range that keeps it. */

@@ -74,7 +74,7 @@ function restoreRest(work: RestoreWork, frame: DocumentFrame, from: number, imag
     if (kind === rowKind.partPut && document) {
       const partId = frame.partId(row);
       if (isEdgeList(frame.body(row))) {
-        // What was deleted before the backup is told by the sequences of that time.
+        // Deletions before the backup are known by the sequences of that time.
         const place = { list: frame.sequence(row), document: document.sequence };
         const list = arrivedEdges(frame.body(row), place);
         storeList({ file, images }, frame.keyBytes(row), document, partId, list);

@@ -232,7 +232,7 @@ function documentOf(work: RowWork, frame: DocumentFrame, row: number): Pick<RowP
   return { ordinal: held.ordinal, isNew: false };
 }
 
-/** What a put replaces: an expired document with its parts is deleted first, so that its successor begins without. */
+/** The row that a put replaces: an expired document with its parts is deleted first, so that its successor begins without. */
 function toReplace(work: RowWork, images: FrameBuilder, key: Uint8Array, held: RowHead | undefined): RowHead | null {
   const { file, context } = work;
   if (!held || !partsMayOutlive(file.state, context) || !isExpired(held, context)) return held ?? null;

@@ -53,7 +53,7 @@ export function transformDocument(
   return { body, ttlBaseMs: ttlBase(document, held, writtenMs, context), writtenMs, crc: Bun.hash.crc32(body) };
 }
 
-/** What `transformDocument` makes of a body, which is undefined where there is no document. Fails as it does. */
+/** The result of `transformDocument` for a body, which is undefined where there is no document. Fails as it does. */
 export function transformBody(
   held: Uint8Array | undefined,
   instructions: Uint8Array,

@@ -6,7 +6,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { GraphRules, RangeId, TreeChange } from '../write-request.ts';
 
 /**
- * What a request does to the edges of trees. The writer knows the lists of edges that a request ends with, but not the
+ * The changes of a request to the edges of trees. The writer knows the lists of edges that a request ends with, but not the
  * ancestors of a document, which may lie in any range: whoever sends the request looks at them, and sends it again with the
  * changes that it has found in order, and with assertions on what it has read. A change that nobody has looked at is refused.
  */

@@ -50,7 +50,7 @@ export const rangeMigrations: readonly Migration[] = [
     database.run('ALTER TABLE changes ADD COLUMN index_id INTEGER');
   },
   (database) => {
-    // What keyed requests did, so that a repetition is answered and not applied again.
+    // The answers of keyed requests, so that a repetition is answered and not applied again.
     database.run(`CREATE TABLE request_answers (
       id INTEGER PRIMARY KEY,
       client TEXT NOT NULL,
@@ -65,7 +65,7 @@ export const rangeMigrations: readonly Migration[] = [
     // Whatever belongs to a document beside it, a vector for one, is a part of it, by part id.
     database.run('ALTER TABLE vectors RENAME TO parts');
     database.run('ALTER TABLE changes RENAME COLUMN index_id TO part_id');
-    // What the server notes about its own work on the range: not in the change feed, of no document.
+    // The server's notes about its own work on the range: not in the change feed, of no document.
     database.run('CREATE TABLE range_state (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID');
   },
   (database) => {

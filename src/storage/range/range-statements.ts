@@ -4,7 +4,7 @@ const rowColumns = 'ordinal, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, le
 
 const storedColumns = `${rowColumns}, coalesce(written_ms, 0) AS writtenMs, crc, body`;
 
-/** What `RangeWriter` asks of a range's `documents.db`; whoever prepares the statements finalizes them. */
+/** The statements of `RangeWriter` on a range's `documents.db`; whoever prepares the statements finalizes them. */
 export function prepareStatements(database: Database) {
   const statement = (sql: string): Statement => database.prepare(sql);
   return {

@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeId, RequestKey, WriteCounts } from '../write-request.ts';
 
-/** What a committed request did to one range. */
+/** The result of a committed request in one range. */
 export interface AnsweredWrite {
   rangeId: RangeId;
   counts: WriteCounts;
@@ -30,7 +30,7 @@ export class RequestAnswers {
     this.#database = database;
   }
 
-  /** What the request did when it was sent first. Fails with `idempotency_conflict` when another one had the key. */
+  /** The answer that the request got when it was sent first. Fails with `idempotency_conflict` when another one had the key. */
   find({ client, key, bodyHash }: RequestKey, nowMs: number): readonly AnsweredWrite[] | undefined {
     const row = this.#database
       .query(

@@ -14,7 +14,7 @@ const pageRowsMax = 1_024;
 const pageBytesMax = 1_024 * 1_024;
 
 /**
- * What a reader of the feed wants to hear of, beside the tombstones of documents, which everybody gets: documents, or
+ * The changes that a reader of the feed asks for, beside the tombstones of documents, which everybody gets: documents, or
  * these parts, or documents joined with these parts. Joined, a document comes with all of these parts that it has, also
  * when only one of them has changed: then the document has its own sequence and the flag `rowIsAgain`.
  */

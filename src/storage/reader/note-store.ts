@@ -4,7 +4,7 @@ import { type ReadSource, reading } from '../storage-error.ts';
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** What the server has noted about its own work on one range (`range_state`), read on the calling thread. */
+/** The server's notes about its own work on one range (`range_state`), read on the calling thread. */
 export class NoteStore {
   readonly #source: ReadSource;
   readonly #byKey: Statement;

@@ -73,7 +73,7 @@ export class PartStore {
     return { found, damaged };
   }
 
-  /** What the parts that these documents have were made from: ordinal -> source hash, undefined where nobody has said it. */
+  /** The sources of the parts of these documents: ordinal -> source hash, undefined where nobody has said it. */
   sourceHashes(ordinals: readonly number[], partId: number): Map<number, Uint8Array | undefined> {
     const ids = JSON.stringify(ordinals.map((ordinal) => partRowId(partId, ordinal)));
     const rows = reading(this.#source, () => this.#heads.all(ids)) as { id: number; head: Uint8Array }[];

@@ -16,7 +16,7 @@ import { RangeStores } from './range-stores.ts';
 /** An open range: reads on the calling thread, its place in the log, and upkeep through the writer. */
 export class RangeReader {
   readonly rangeId: RangeId;
-  /** What opening found that an operator should read. */
+  /** The findings of the opening that an operator should read. */
   readonly warnings: readonly string[];
   readonly #channel: WorkerChannel<StorageCalls>;
   readonly #onClose: () => void;
@@ -62,7 +62,7 @@ export class RangeReader {
     return this.#open().feed;
   }
 
-  /** What keyed requests did. */
+  /** The answers of keyed requests. */
   get answers(): RequestAnswers {
     return this.#open().answers;
   }

@@ -6,7 +6,7 @@ import { DocumentStore } from './document-store.ts';
 import { NoteStore } from './note-store.ts';
 import { PartStore } from './part-store.ts';
 
-/** What is read of one range's file, over one connection. */
+/** The readers of one range's file, over one connection. */
 export class RangeStores {
   readonly documents: DocumentStore;
   readonly parts: PartStore;

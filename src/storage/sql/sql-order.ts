@@ -4,7 +4,7 @@ export interface SqlTable {
   columns: readonly string[];
 }
 
-/** What the process that runs SQL is told, one thing after another. Plain data. */
+/** The messages to the process that runs SQL, one after another. Plain data. */
 export type SqlOrder =
   | {
       kind: 'open';
@@ -25,7 +25,7 @@ export type SqlOrder =
       bytesMax: number;
     };
 
-/** What it answers. Where it refuses, and after a run, nothing is open any more. */
+/** Its answers. Where it refuses, and after a run, nothing is open any more. */
 export type SqlAnswer =
   /** The last sequence of each attached file, as this and all statements behind it see it. */
   | { readonly heads: readonly number[] }

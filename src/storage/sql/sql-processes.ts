@@ -17,7 +17,7 @@ type AnswerTo<Order extends SqlOrder> = Extract<
 
 /** SQLite of this runtime counts no memory, so the system bounds that of the process; macOS does not. */
 const bounded = ['/bin/sh', '-c', 'ulimit -d "$0" && exec "$@"'];
-/** What the process takes before any statement. */
+/** The memory that the process takes before any statement. */
 const ownBytes = 128 * 2 ** 20;
 const childFile = entryFile(new URL('./sql-child.ts', import.meta.url));
 /** How long a process waits for its next statement. */
@@ -70,7 +70,7 @@ export class SqlProcesses {
       try {
         return await task(ask as AskSql);
       } finally {
-        // What a process has open keeps write-ahead logs from being emptied.
+        // Files that a process has open keep write-ahead logs from being emptied.
         if (holdsNothing && !this.#isClosed) this.#rest(running);
         else running.child.kill('SIGKILL');
       }

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** What the frames of a write-ahead log say before SQLite reads them. */
+/** The state of the frames of a write-ahead log before SQLite reads them. */
 type WalFindings =
   /** No log, or nothing in it. */
   | { state: 'empty' }

@@ -44,7 +44,7 @@ export class WalMaintenance {
   readonly #path: string;
   /** Asks for a copy on another thread; `copied` is called when it has ended. */
   onLong: () => void = () => undefined;
-  /** What the disk was at the last time that the log was to be emptied. */
+  /** The condition of the disk when the log was last to be emptied. */
   emptying: DiskCondition = 'writable';
   #spaceBytes = 0;
   /** At least the log's frames since it was last restarted. */
@@ -52,7 +52,7 @@ export class WalMaintenance {
   /** Frames beyond which `maintain` has something to do. */
   #framesDue = 0;
   #isCopying = false;
-  /** What was copied from the log may be lost: the log must not begin again. */
+  /** Pages copied from the log may be lost: the log must not begin again. */
   #hasUnsyncedCopy = false;
 
   private constructor(database: Database, path: string) {
@@ -212,7 +212,7 @@ export class WalMaintenance {
   }
 }
 
-/** What does not fit is given back: space ahead only saves time. */
+/** Space that does not fit is given back: space ahead only saves time. */
 function extend(descriptor: number, size: number, target: number): void {
   try {
     extendSynced(descriptor, size, new Uint8Array(target - size));

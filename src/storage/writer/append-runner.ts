@@ -31,7 +31,7 @@ export interface AppendCall {
 /** Translates a failure for callers; the writer stops for good when it says that the disk failed. */
 type ReportFailure = (error: unknown, path: string) => unknown;
 
-/** What an append runner works on. */
+/** The services of an append runner. */
 interface AppendDeps {
   ranges: WritableRanges;
   catalog: CatalogFile;

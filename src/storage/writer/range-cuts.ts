@@ -33,7 +33,7 @@ export class RangeCuts {
     this.#redo = redo;
   }
 
-  /** What the catalog has committed for a range comes into it first. Fails with `table_not_found` after a drop. */
+  /** Applies first the changes that the catalog has committed for a range. Fails with `table_not_found` after a drop. */
   open(rangeIds: readonly RangeId[]): CutReport {
     for (const rangeId of rangeIds) this.#redo.catchUp(rangeId);
     this.#lastId += 1;

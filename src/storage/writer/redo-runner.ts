@@ -6,7 +6,7 @@ import { type AppliedWrite, entryFormat, type RangeId, zeroCounts } from '../wri
 import { decodeRedo, type RedoPart } from './redo-record.ts';
 import type { WritableRanges } from './writable-ranges.ts';
 
-/** What start-up met while it finished committed writes. */
+/** The findings of the start-up while it finished committed writes. */
 interface RedoReport {
   redone: number;
   /** Ranges that could not take their part. */

@@ -284,7 +284,7 @@ export class StorageWriter {
   }
 
   #walCheckpointed({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {
-    // What could not be synced into a file may be lost later.
+    // Pages that could not be synced into a file may be lost later.
     if (failure === 'storage_failed') throw new ServiceError('storage_failed', `${path}: ${failure}`);
     if (failure === 'insufficient_storage') this.#live().space.spend();
     const range = [...ranges.all()].find((open) => open.path === path);

@@ -19,7 +19,7 @@ export interface WritableRange {
   readonly wal: WalMaintenance;
   readonly path: string;
   ttlDurationMs: number | undefined;
-  /** What opening found that an operator should read. */
+  /** The findings of the opening that an operator should read. */
   readonly warnings: string[];
   /** Acknowledged changes that it lacks, at least. */
   readonly missingChanges: number;
@@ -28,7 +28,7 @@ export interface WritableRange {
 /** Ranges that keep pages in memory; each some hundred kilobytes after a few writes. */
 const cachedRangesMax = 256;
 
-/** What the owner of the open ranges hears. */
+/** The events for the owner of the open ranges. */
 interface RangeEvents {
   /** The write-ahead log of this file should be copied into it. */
   onLong(path: string): void;

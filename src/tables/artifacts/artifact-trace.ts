@@ -48,7 +48,7 @@ export class ArtifactTrace {
   /** Every artifact of a document, vectors of managed indexes included. Fails with `key_not_found`, also for a hidden one. */
   async of(tableName: string, key: string, caller: Caller): Promise<TracedArtifact[]> {
     const table = this.#tables.get(tableName, caller, 'read') as Table;
-    // Whoever may not see the document learns nothing of it.
+    // A caller who may not see the document learns nothing of it.
     const { version } = await this.#documents.lookup(tableName, key, ['_id'], caller);
     using lease = await table.leaseOf(key);
     const document = lease.range.stored.documents.get(key);

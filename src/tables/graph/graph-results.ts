@@ -32,7 +32,7 @@ interface Reached {
   isWhole: boolean;
 }
 
-/** What the graph searches of a query have found. */
+/** The results of the graph searches of a query. */
 export class GraphResults {
   readonly shown: Record<string, GraphSearchResult> = Object.create(null);
   /** Of the traversals that take all of their nodes. */

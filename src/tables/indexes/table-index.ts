@@ -12,6 +12,6 @@ export interface TableIndex {
   config: CheckedIndexConfig;
   /** As everything of ours reads it. */
   definition: IndexDefinition;
-  /** What makes its vectors; undefined where they come with the documents. */
+  /** The producer of its vectors; undefined where they come with the documents. */
   embedder?: ProviderConfig | undefined;
 }

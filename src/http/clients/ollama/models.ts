@@ -19,7 +19,7 @@ const read = { inference: 'read' } as const;
 const write = { inference: 'write' } as const;
 const responses = { 200: { description: 'As Ollama documents it', schema: ollamaAnswerSchema } };
 
-/** What clients of Ollama ask about models, and how they fetch and delete them. */
+/** The routes by which clients of Ollama list, fetch and delete models. */
 export function ollamaModelRoutes(inference: Inference): Route[] {
   const body = inferenceBody(ollamaNameSchema, { bytesMax });
   const shared = { tag, responses } as const;

@@ -54,7 +54,7 @@ export function readChatRequest(body: GenerateBody): GenerationRequest {
   };
 }
 
-/** What requests for chat and for the continuation of a text have in common. */
+/** The members that requests for chat and for the continuation of a text have in common. */
 type SharedBody = Pick<GenerateBody, keyof typeof sharedMembers>;
 
 /** Throws `ServiceError` that names the member which cannot be honoured. `isShaped`: the answer is JSON or a call. */

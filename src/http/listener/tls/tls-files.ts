@@ -10,7 +10,7 @@ export interface TlsFiles {
   readonly ca: string | undefined;
 }
 
-/** What a listener encrypts with. */
+/** The key and certificates of a listener. */
 export interface TlsMaterial {
   readonly cert: string;
   readonly key: string;

@@ -15,7 +15,7 @@ const itemCodes: readonly ErrorCode[] = [
 ];
 
 /**
- * Whose fault an error is. One of the `item` counts against the item and leaves the others alone. One of the `provider`
+ * Tells whose fault an error is. One of the `item` counts against the item and leaves the others alone. One of the `provider`
  * (it is down, overloaded, misconfigured, or refuses the key) concerns every request to it: wait, and try the same again.
  */
 export function faultOf(error: unknown): 'item' | 'provider' {

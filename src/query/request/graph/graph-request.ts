@@ -14,15 +14,15 @@ import {
 } from '../../nodes/query-members.ts';
 import { compileProjection, type Projection } from '../projection/projection.ts';
 
-/** What a request wants of nodes. */
+/** The conditions of a request on nodes. */
 export interface NodeFilter {
   /** A query node that their documents match. */
   filter_query?: unknown;
-  /** What their keys begin with. */
+  /** The prefix of their keys. */
   filter_prefix?: string | undefined;
 }
 
-/** What bounds the edges that a search follows. */
+/** The conditions on the edges that a search follows. */
 export interface EdgeChoice {
   edge_types: string[];
   direction: EdgeDirection;
@@ -53,7 +53,7 @@ export interface PathRequest {
   weight_mode: WeightMode;
   /** 0: the best path to each target; otherwise the number of paths to any of them. */
   k: number;
-  /** What is shown of the nodes of the paths; undefined where documents are not asked for. */
+  /** The projection of the nodes of the paths; undefined where documents are not asked for. */
   documents: Projection | undefined;
   nodeFilter: NodeFilter | undefined;
 }
@@ -85,7 +85,7 @@ export function readTraverse(body: Members): TraverseRequest {
   return { starts: readStarts(body, where), ...readTraverseOptions(body, where) };
 }
 
-/** What a traversal has beside its starts. */
+/** The members of a traversal beside its starts. */
 export function readTraverseOptions(body: Members, where: string): Omit<TraverseRequest, 'starts'> {
   const results = readInteger(body, 'max_results', { min: 0, max: limits.graphResultsMax }, where);
   return {
@@ -120,7 +120,7 @@ export function readPaths(body: Members): PathRequest {
   };
 }
 
-/** What a search for paths has beside its ends. */
+/** The members of a search for paths beside its ends. */
 export function readPathOptions(body: Members, where: string): Omit<PathRequest, 'starts' | 'targets' | 'k'> {
   return {
     edges: readEdgeChoice(body, where),

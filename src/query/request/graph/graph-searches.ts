@@ -29,7 +29,7 @@ export interface NodeSelector {
   filter: NodeFilter | undefined;
 }
 
-/** What an earlier search of the same request has found. */
+/** The results of an earlier search of the same request. */
 export type ResultReference =
   | { kind: 'full_text' | 'fused' }
   | { kind: 'embeddings'; index: string }
@@ -37,7 +37,7 @@ export type ResultReference =
 
 /** A search whose nodes are fused with the other hits of the query. */
 interface GraphLeg {
-  /** What its score falls with: the score of a node is 1 / (1 + depth), or 1 / (1 + distance). */
+  /** The measure by which its score falls: the score of a node is 1 / (1 + depth), or 1 / (1 + distance). */
   by: 'depth' | 'distance';
 }
 
@@ -84,7 +84,7 @@ const paramMembers = [
   'algorithm',
   'algorithm_params',
 ];
-/** What patterns alone have. */
+/** The members that only patterns have. */
 const patternMembers = ['pattern', 'return_aliases'] as const;
 const notBuiltParams = ['algorithm', 'algorithm_params'] as const;
 

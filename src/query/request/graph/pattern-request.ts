@@ -23,7 +23,7 @@ import {
 
 /** One node of a pattern. */
 interface PatternElement {
-  /** What its node is called in the answer; undefined for a node that is not shown. */
+  /** The name of its node in the answer; undefined for a node that is not shown. */
   alias: string | undefined;
   /** Elements of one alias have one number: they are the same node. */
   variable: number;
@@ -42,7 +42,7 @@ export interface PatternRequest {
   include_paths: boolean;
   /** Undefined where documents are not asked for. */
   documents: Projection | undefined;
-  /** What every node on the way has to match. */
+  /** The condition on every node on the way. */
   nodeFilter: NodeFilter | undefined;
 }
 

@@ -39,7 +39,7 @@ export function shownArtifactOf(definition: ArtifactDefinition, key: string, bod
       const { mediaType, value } = readAsset(body);
       const text = decoder.decode(value);
       const shown = JSON.stringify({ ...head, content_type: mediaType });
-      // What a producer gave as JSON is shown as it was given.
+      // JSON of a producer is shown as it was given.
       return `${shown.slice(0, -1)},"value":${jsonType.test(mediaType) ? text : JSON.stringify(text)}}`;
     }
   }

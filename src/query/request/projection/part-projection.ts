@@ -17,7 +17,7 @@ const sliceHits = 128;
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export interface RenderedParts {
-  /** What is shown of those of the documents that have parts, by ordinal. */
+  /** The shown parts of those documents that have any, by ordinal. */
   shown: Map<number, ShownParts>;
   /** Ordinals of documents of which a part is damaged. */
   damaged: ReadonlySet<number>;
@@ -83,7 +83,7 @@ export class PartProjection {
     return new PartProjection(vectors, byPart, { artifacts, chunkSets }, scope);
   }
 
-  /** What is shown of documents that were read before; of a document that chunks have found, those chunks alone. */
+  /** The shown parts of documents that were read before; of a document that chunks have found, those chunks alone. */
   read(
     range: RangeReader,
     documents: readonly ReadDocument[],
@@ -150,7 +150,7 @@ export class PartProjection {
   }
 
   /**
-   * What is shown of each hit of a page, and the hits of which a part is damaged. `stored` are the ranges that were searched.
+   * The shown parts of each hit of a page, and the hits of which a part is damaged. `stored` are the ranges that were searched.
    * Where documents are hidden, nothing is shown that is newer than what its document was `judged` by.
    */
   async ofHits(

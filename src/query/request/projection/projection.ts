@@ -20,7 +20,7 @@ export interface Projection {
   showsChunks(name: string): boolean;
 }
 
-/** What a position in a document means for a list of paths. */
+/** The meaning of a position in a document for a list of paths. */
 interface PathNode {
   /** A path ends here: the value and everything in it is meant. */
   isEnd: boolean;
@@ -92,7 +92,7 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   };
 }
 
-/** What was made of a document and is shown with it. */
+/** The parts of a document that are shown with it. */
 export interface ShownParts {
   /** JSON object of index -> vector; undefined when it has none that is shown. */
   embeddings?: string | undefined;
@@ -102,7 +102,7 @@ export interface ShownParts {
   artifacts?: string | undefined;
 }
 
-/** What the server knows of a document beside its body. */
+/** The facts about a document beside its body. */
 interface BesideDocument extends ShownParts {
   /** When it was written, milliseconds since 1970; undefined where the body says so itself. */
   writtenMs: number | undefined;
