@@ -30,7 +30,7 @@ export interface ApiKey {
 
 type Filters = ReadonlyMap<string, object>;
 
-/** What a user has, with all of its roles and groups. */
+/** The grants of a user, with those of all its roles and groups. */
 interface Held {
   readonly grants: readonly Grant[];
   readonly rowFilter: RowFilters | undefined;
@@ -169,7 +169,7 @@ export class AccessState {
     return this.allSubjectsOf(subject).flatMap((each) => this.grantsOf(each));
   }
 
-  /** What a user has that gives its password. */
+  /** The grants of a user that gives its password. */
   sessionOfUser(user: User): Session {
     const { grants: held, rowFilter } = this.#heldBy(user);
     return { principal: { kind: 'granted', name: user.name, grants: held }, rowFilter };

@@ -1,4 +1,4 @@
-/** What a grant allows. `admin` implies the other two. */
+/** The level of a grant. `admin` implies the other two. */
 export const accessLevels = ['read', 'write', 'admin'] as const;
 export type AccessLevel = (typeof accessLevels)[number];
 
@@ -61,7 +61,7 @@ export function includesGrant(held: readonly Grant[], wanted: Grant): boolean {
   return wanted.resourceType === 'inference' && wanted.level === 'read' && coversInference(held, 'read');
 }
 
-/** What both lists allow: of `wanted`, no more than `held` has. */
+/** The grants that both lists allow: of `wanted`, no more than `held` has. */
 export function commonGrants(held: readonly Grant[], wanted: readonly Grant[]): Grant[] {
   // Models may be used with grants that do not name them.
   const all: Grant[] = coversInference(held, 'read')

@@ -11,7 +11,7 @@ import { type CheckFilter, checkRowFilter } from './user-service.ts';
 const keysMax = 100_000;
 const expiryMsMax = 100 * 365 * 24 * 3_600_000;
 
-/** What a key is made with. */
+/** The request to make a key. */
 interface KeyRequest {
   readonly name: string;
   /** A duration such as `720h`; undefined for a key that stays valid. */

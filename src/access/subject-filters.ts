@@ -1,6 +1,6 @@
 import type { RowFilters } from './principal.ts';
 
-/** What `{"$auth": NAME}` in a row filter stands for. */
+/** The value of `{"$auth": NAME}` in a row filter. */
 interface AuthValues {
   readonly username: string;
   readonly roles: readonly string[];

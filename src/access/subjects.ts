@@ -1,6 +1,6 @@
 import { ServiceError } from '../protocol/service-error.ts';
 
-/** What grants and row filters are given to: users by their names, roles and groups as `role:NAME`, `group:NAME`. */
+/** The holders of grants and row filters: users by their names, roles and groups as `role:NAME`, `group:NAME`. */
 export type SubjectKind = 'user' | 'role' | 'group';
 
 const name = /^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$/;

@@ -207,7 +207,7 @@ export function checkRowFilter(table: string, filter: object, checkFilter: Check
   if (errors.length === samples.length) throw errors[0];
 }
 
-/** What a value of a user may be; a filter is fine when it can be read with one kind of them. */
+/** The kinds of values that a user may have; a filter is valid when it can be read with one kind of them. */
 const samples: readonly unknown[] = ['sample', 1, ['sample'], '2026-01-01T00:00:00Z', true];
 
 function withSample(node: unknown, sample: unknown): unknown {

@@ -16,7 +16,7 @@ export interface BackupChain {
   readonly cluster: ClusterManifest;
   /** A table as the backup has it; undefined where it has none of the name. */
   table(name: string): Promise<ChainedTable | undefined>;
-  /** What a table was like; undefined where the backup does not have it. */
+  /** The table as it was at the backup; undefined where the backup does not have it. */
   manifest(name: string): Promise<TableManifest | undefined>;
 }
 

@@ -36,7 +36,7 @@ interface BackupRequest extends LocationRequest {
   baseBackupId?: string | undefined;
 }
 
-/** What became of one table. */
+/** The outcome for one table. */
 interface BackedUpTable {
   name: string;
   status: 'completed' | 'failed' | 'skipped';

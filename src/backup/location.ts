@@ -10,7 +10,7 @@ import { BucketStore } from './stores/bucket-store.ts';
 import { FolderStore } from './stores/folder-store.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 
-/** What a connection has to allow. */
+/** The requirements on a connection. */
 type LocationUse = 'backup.write' | 'restore.read';
 
 /** A place of backups as a request names it. */
@@ -138,7 +138,7 @@ function baseOf(connection: OtherConnection): string {
   return base.replaceAll(/^\/+|\/+$/g, '');
 }
 
-/** What begins as the connection's paths do is taken as it is, any other path as one below that. */
+/** A path that begins as the connection's paths do is taken as it is, any other as one below that. */
 function pathWithin(connection: OtherConnection, { path, protocol }: Address): string {
   const base = baseOf(connection);
   const isWhole = path === base || path.startsWith(`${base}/`) || base === '';

@@ -27,7 +27,7 @@ interface CopiedPartIds {
 
 type ImageOf = (range: IndexedRange) => Promise<RangeImage>;
 
-/** What is copied of a range. */
+/** The extent of a range's copy. */
 interface CopyKind {
   /** Only what came after it; null for everything. */
   readonly baseHead: number | null;
@@ -43,7 +43,7 @@ interface CopyKind {
 export class RangeCopy implements Disposable {
   readonly range: IndexedRange;
   readonly files: ArchiveFile[] = [];
-  /** What came up to here is in the base of the backup; null for a copy of everything. */
+  /** Changes up to here are in the base of the backup; null for a copy of everything. */
   readonly baseHead: number | null;
   readonly #parts: readonly number[];
   /** Of these, those that have edges. */

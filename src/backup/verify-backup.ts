@@ -4,7 +4,7 @@ import { readLine } from './archive/read-line.ts';
 import { openChain } from './backup-chain.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 
-/** What a backup has, once every byte of it was read and found as it was written. */
+/** The content of a backup, once every byte of it was read and found as it was written. */
 interface VerifiedBackup {
   backupId: string;
   tables: { name: string; documents: number; files: number; bytes: number }[];

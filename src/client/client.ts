@@ -35,7 +35,7 @@ export interface Commit {
   readonly sync_level?: SyncLevel;
 }
 
-/** What a parameter of a statement may be. */
+/** The types of a statement's parameters. */
 export type SqlValue = string | number | boolean | null;
 
 export type SqlResult = Static<typeof sqlResponse>;
@@ -44,7 +44,7 @@ export type CommitResult = Static<typeof multiBatchResponse>;
 
 /**
  * A database, over HTTP or in this process: the same methods, errors, defaults and limits. Every method takes a `signal`.
- * What is not a success throws `SundewError`; an abort throws the signal's reason.
+ * An answer that is no success throws `SundewError`; an abort throws the signal's reason.
  */
 export interface SundewClient {
   /** Models: chat, embeddings, reranking. */

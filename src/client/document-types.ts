@@ -25,7 +25,7 @@ type PathsOf<T, Level extends number> = [Level] extends [never]
 /** Dotted paths of the members of a document; any text where its shape is not declared. */
 export type FieldPath<Document> = string extends keyof Document ? string : PathsOf<Document, 3>;
 
-/** What a query names: a path, the whole value of a text (`title.keyword`), or the key. */
+/** A field of a query: a path, the whole value of a text (`title.keyword`), or the key. */
 export type QueryField<Document> = FieldPath<Document> | `${FieldPath<Document>}.keyword` | '_id';
 
 interface JsonSchema {

@@ -100,7 +100,7 @@ export class Requester {
 
   /** How long to wait before the next attempt; undefined where there is none. */
   #waitMs({ repeat }: Call, error: SundewError, attempt: number): number | undefined {
-    // What lost against another write has to be read again by its caller.
+    // A read that lost against another write has to be repeated by its caller.
     if (attempt > this.#options.retries || !error.retryable || error.status === 409) return undefined;
     if (repeat === 'refused' && !refusals.includes(error.code)) return undefined;
     const waitMs = error.retryAfterMs ?? backoffMs(attempt, backoff);

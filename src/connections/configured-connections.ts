@@ -45,7 +45,7 @@ function configured(name: string, entry: ConnectionOptions, providers: Entries['
   return { ...connection, ...head, capabilities: capabilities ?? connection.capabilities };
 }
 
-/** What addresses may end with and paths of ours begin with. */
+/** The endings of addresses with which paths of ours begin. */
 const prefixes: Partial<Record<ProviderName, RegExp>> = {
   service: /(?:\/ai\/v1)?\/*$/,
   ollama: /(?:\/api|\/v1)?\/*$/,

@@ -13,7 +13,7 @@ import { type ProviderUse, withTableConnections } from './table-connections.ts';
 
 interface CatalogueDeps {
   readonly options: () => Pick<Config, 'connections' | 'providers'>;
-  /** What the indexes of all tables ask of providers. */
+  /** The requests of all tables' indexes to providers. */
   readonly uses: () => readonly ProviderUse[];
   readonly credentials: Pick<Credentials, 'check'>;
   readonly live: LivePass;
@@ -65,7 +65,7 @@ export class ConnectionCatalogue {
     throw new ServiceError('connection_not_found', `there is no connection "${id.slice(0, 64)}"`);
   }
 
-  /** What comes from tables that the caller may not know of is left out. */
+  /** Connections of tables that the caller may not know of are left out. */
   #visible(caller: Caller): Connection[] {
     const { connections, providers } = this.#deps.options();
     const uses = this.#deps.uses().filter(({ table }) => seesTable(caller, table));

@@ -40,7 +40,7 @@ export class LivePass {
     this.#deps = deps;
   }
 
-  /** What is known of each connection, by id; one that a pass had no time for is missing. `refresh` looks again at all. */
+  /** The state of each connection, by id; one that a pass had no time for is missing. `refresh` looks again at all. */
   async results(connections: readonly Connection[], refresh: boolean): Promise<ReadonlyMap<string, ProbeResult>> {
     const unknown = refresh ? connections : connections.filter((each) => this.#keptOf(each) === undefined);
     if (unknown.length > 0) await this.#passFor(unknown, refresh);

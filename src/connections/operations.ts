@@ -2,7 +2,7 @@ import { ServiceError } from '../protocol/service-error.ts';
 import type { ProviderName } from '../provider-config/provider-names.ts';
 import type { Connection, InferenceConnection } from './connection.ts';
 
-/** What an inference connection can be asked for: the last part of `/ai/v1/...`, and of the capability `models.*`. */
+/** The operations of an inference connection: the last part of `/ai/v1/...`, and of the capability `models.*`. */
 const operations = ['embed', 'generate', 'rerank', 'chunk', 'extract', 'predict'] as const;
 
 export type Operation = (typeof operations)[number];

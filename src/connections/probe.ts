@@ -7,7 +7,7 @@ import { bucketClient } from './bucket-client.ts';
 import type { Connection, OtherConnection } from './connection.ts';
 import { listModels, type ModelListing, type OwnModels } from './model-listing.ts';
 
-/** What a look at a connection found: `configured` for one that cannot be looked at. */
+/** The result of a look at a connection: `configured` for one that cannot be looked at. */
 export interface ProbeResult {
   readonly status: 'connected' | 'error' | 'configured';
   /** A sentence for the caller. */
@@ -19,7 +19,7 @@ export interface ProbeDeps {
   readonly http: ProviderHttp;
   readonly ownModels: OwnModels;
   readonly clock: Clock;
-  /** What failed in a way that callers are told little of. */
+  /** Called with a failure that callers are told little about. */
   readonly onFailed: (id: string, error: unknown) => void;
 }
 

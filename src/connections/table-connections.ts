@@ -3,7 +3,7 @@ import { providerNamed } from '../provider-config/provider-names.ts';
 import { inferenceConnection } from './configured-connections.ts';
 import { type Connection, type InferenceConnection, isOwn } from './connection.ts';
 
-/** What one index asks of a provider of models. */
+/** The requests of one index to a provider of models. */
 export interface ProviderUse {
   readonly table: string;
   readonly index: string;

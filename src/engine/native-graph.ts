@@ -25,7 +25,7 @@ export interface NativeGraphNode {
 /** Place of an edge among those of a node: whether it leads to the node, its type, and its other end. */
 export type NativeEdgePlace = readonly [leadsIn: boolean, type: string, key: string];
 
-/** What a search is; `native/graph/src/search/request.rs` is its twin and says what the members mean. */
+/** A search; `native/graph/src/search/request.rs` is its twin and says what the members mean. */
 export type NativeGraphSearch =
   | { edges: { limit: number; after: NativeEdgePlace | null } }
   | {

@@ -8,7 +8,7 @@ let nextOperation = 1;
  * Runs a plan over the indexes of a table's ranges. Statistics, order and page are those of all of them together.
  * `handles`: the text index of each range; `vectorHandles`: for each leg of the plan its index of each range, leg
  * after leg; `vectors`: the query vectors of the legs, one after another.
- * What is cheap is answered on this thread, at once; more of it where the caller is alone. Otherwise an aborted signal
+ * A cheap search is answered on this thread, at once; a dearer one, too, where the caller is alone. Otherwise an aborted signal
  * stops the call within about a thousand documents; it then throws `query_timeout`. The signal is asked for only then:
  * many callers make one on demand.
  */

@@ -10,7 +10,7 @@ interface VectorBounds {
 
 let known: VectorBounds | undefined;
 
-/** What vectors may hold, written or searched by: the engine says it for both. */
+/** The bounds of vectors, written or searched by: the engine gives them for both. */
 export function vectorBounds(): VectorBounds {
   known ??= callNative(() => nativeAddon().vectorBounds());
   return known;

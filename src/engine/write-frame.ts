@@ -5,7 +5,7 @@ import type { ScanLimits } from './json-scan.ts';
 import { nativeAddon } from './native-addon.ts';
 import type { TableSchema } from './table-schema.ts';
 
-/** What a write request's body is: a batch, several tables' batches, or a page of a linear merge. */
+/** The kind of a write request's body: a batch, several tables' batches, or a page of a linear merge. */
 type WriteKind = 'batch' | 'tables' | 'merge';
 
 export interface ScannedWrite {
@@ -105,7 +105,7 @@ export async function buildFrame(
   return output.subarray(0, length);
 }
 
-/** What a transform's body has beside its operations. */
+/** The members of a transform's body beside its operations. */
 const addedBytesMax = 32;
 
 /** An edge of a field, with the name of its type. */

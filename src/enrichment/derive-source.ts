@@ -129,7 +129,7 @@ function sourceWith(text: string | undefined): Source {
   return text === undefined || text === '' ? none : { kind: 'text', text };
 }
 
-/** What is wrong with the document; everything else is thrown. */
+/** The fault of the document; every other fault is thrown. */
 function invalid(error: unknown): Source {
   if (error instanceof ServiceError && faultOf(error) === 'item') return { kind: 'invalid', error };
   throw error;

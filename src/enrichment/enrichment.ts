@@ -52,7 +52,7 @@ interface EnrichmentDeps extends FindModels {
 /** An embedder that is asked what it makes. */
 type Probed = Pick<ManagedSource, 'embedder'> & Partial<Pick<ManagedSource, 'together'>>;
 
-/** What is made of the documents of a table. */
+/** The parts that are made of the documents of a table. */
 interface EnrichedTable {
   readonly indexes: readonly { readonly definition: IndexDefinition }[];
   /** Each behind the one that it is made from. */
@@ -197,7 +197,7 @@ export class Enrichment {
     if (chunker?.by === 'model') await checkChunkModel(modelCutter(this.#deps.providerOf), chunker, callFor(caller));
   }
 
-  /** What the embedder makes; undefined when it does not answer now, and need not. */
+  /** The length of the embedder's vectors; undefined when it does not answer now, and need not. */
   async #probe({ embedder, together }: Probed, isKnown: boolean, caller: Caller) {
     try {
       return await probeEmbedder(this.#deps.embedderOf(embedder), callFor(caller), { together: together === true });

@@ -16,7 +16,7 @@ import type { PartOutcome } from './following/part-outcome.ts';
 import type { TemplateMedium } from './media/template-media.ts';
 import type { PartDefinition } from './part-definition.ts';
 
-/** What a document's part will be made of: vectors by the names of their texts. */
+/** The sources of a document's part: vectors by the names of their texts. */
 type Plan =
   | { readonly kind: 'text'; readonly hash: Uint8Array }
   | {

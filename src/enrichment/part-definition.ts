@@ -7,7 +7,7 @@ import type { CutByModel } from './chunking/cut-text.ts';
 import type { WantedVectors } from './embed-texts.ts';
 import type { FindModels } from './find-models.ts';
 
-/** What makes the vectors of one managed index, ready to work. */
+/** The producer of the vectors of one managed index, ready to work. */
 export interface PartDefinition {
   readonly partId: number;
   readonly source: ManagedSource;
@@ -20,15 +20,15 @@ export interface PartDefinition {
   readonly chunker?: ChunkerConfig | undefined;
   /** The chunks of a text are embedded in view of one another. */
   readonly together?: boolean;
-  /** What a vector depends on beside its text. */
+  /** Everything that a vector depends on, beside its text. */
   readonly vectorFingerprint: string;
-  /** What all vectors of a document depend on beside its text. */
+  /** Everything that all vectors of a document depend on, beside its text. */
   readonly fingerprintOfSource: string;
-  /** What the parts depend on: with another one, every document is looked at again. */
+  /** The fingerprint of what the parts depend on: with another one, every document is looked at again. */
   readonly fingerprint: string;
 }
 
-/** What a vector that a source's embedder makes depends on beside its text. */
+/** Everything that a vector of a source's embedder depends on, beside its text. */
 export function vectorFingerprintOf({ embedder, together }: ManagedSource, dimension: WantedVectors): string {
   const { provider, model, dimensions } = embedder;
   const late = together ? ['late'] : [];

@@ -17,11 +17,11 @@ export interface PreviewedChunk {
   readonly endOffset: number;
 }
 
-/** What a managed index would make of one document. */
+/** The parts that a managed index would make of one document. */
 export interface PreviewedDocument {
   /** `none`: there is nothing to embed. */
   readonly state: 'ready' | 'none' | 'failed';
-  /** What is embedded: a text, or an image by its media type and its bytes. */
+  /** The input of an embedding: a text, or an image by its media type and its bytes. */
   readonly text?: string;
   readonly image?: { readonly mediaType: string; readonly bytes: number };
   /** With a chunker alone. */

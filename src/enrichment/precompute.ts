@@ -86,7 +86,7 @@ async function addParts(
   }
 }
 
-/** What the part is made from, as it is with this write; undefined where that is the document. */
+/** The source of the part, as it is with this write; undefined where that is the document. */
 function sourceArtifacts(
   stored: RangeReader,
   key: string,

@@ -60,12 +60,12 @@ export function definitionJson(definition: IndexDefinition): string {
   return JSON.stringify({ ...common, ...kindOf(definition).nativeOptions(definition) });
 }
 
-/** What the parts of an index are stored under; undefined for one that follows documents. */
+/** The part id of an index; undefined for one that follows documents. */
 export function partIdOf(definition: IndexDefinition): number | undefined {
   return kindOf(definition).follows === 'parts' ? definition.partId : undefined;
 }
 
-/** What the vectors or edges that a write names this index with have to fit. */
+/** The requirements on the vectors or edges that a write gives for this index. */
 export function writtenVectorsOf(definition: IndexDefinition): WrittenVectors {
   const { name, partId: id } = definition;
   return { name, id, ...kindOf(definition).writtenVectors(definition) };

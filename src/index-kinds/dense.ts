@@ -27,7 +27,7 @@ export interface DenseDefinition extends CommonDefinition {
   kind: 'dense';
   dimension: number;
   metric: DistanceMetric;
-  /** What its vectors are made from; undefined where they come with the documents. */
+  /** The source of its vectors; undefined where they come with the documents. */
   managed?: ManagedSource | undefined;
   /** The enrichment whose vectors it holds, under the part of that. */
   artifact?: string | undefined;

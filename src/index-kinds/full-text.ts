@@ -1,7 +1,7 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
 import { type CommonDefinition, type CommonIndexConfig, countsOfDocuments, type IndexKind } from './index-kind.ts';
 
-/** What queries call their search for text; no index of vectors may be named so. */
+/** The name of the text search in queries; no index of vectors may be named so. */
 export const textLegName = 'full_text';
 
 /** A checked configuration of a full-text index. */

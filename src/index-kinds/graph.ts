@@ -32,7 +32,7 @@ export interface GraphDefinition extends CommonDefinition {
   ttlMs: number | undefined;
   edgeTypes: EdgeTypeConfig[];
   maxEdges: number;
-  /** What its edges are made of; undefined where they come with the documents. */
+  /** The source of its edges; undefined where they come with the documents. */
   derived?: EdgeSourceConfig | undefined;
 }
 

@@ -10,13 +10,13 @@ export type CommonIndexConfig = {
   mem_only: boolean;
 };
 
-/** What the definition of every index has. */
+/** The members of every index's definition. */
 export interface CommonDefinition {
   kind: string;
   name: string;
   /** Changes when the index is made again: a directory that another incarnation wrote is not opened. */
   incarnation: number;
-  /** What its vectors are stored under, in every range of the table. */
+  /** The part id of its vectors, in every range of the table. */
   partId: number;
   /** Of one that is made of an enrichment's artifacts: what those are stored under. */
   sourcePartId?: number | undefined;
@@ -24,10 +24,10 @@ export interface CommonDefinition {
   memOnly: boolean;
 }
 
-/** What a definition says beside the members of its kind. */
+/** The members of a definition beside those of its kind. */
 export type Identity = Omit<CommonDefinition, 'kind'>;
 
-/** What the vectors and edges of a write have to fit, as the engine reads it. */
+/** The requirements on the vectors and edges of a write, as the engine reads them. */
 export interface WrittenVectors {
   name: string;
   /** The index's part. */
@@ -63,9 +63,9 @@ export interface IndexKind<Config extends CommonIndexConfig, Definition extends 
   readonly follows: 'documents' | 'parts' | 'text_index';
   /** `schema` maps the fields of full text. */
   define(identity: Identity, config: Config, schema: TableSchema | undefined): Definition;
-  /** What an index has to share with an earlier one of its name to have its vectors; undefined for one of documents. */
+  /** The shape that an index must share with an earlier one of its name to take over its vectors; undefined for one of documents. */
   shapeOf(config: Config): string | undefined;
-  /** What the engine opens it by, beside name, incarnation and whether it is kept in memory. */
+  /** The options by which the engine opens it, beside name, incarnation and whether it is kept in memory. */
   nativeOptions(definition: Definition): object;
   writtenVectors(definition: Definition): Omit<WrittenVectors, 'name' | 'id'>;
   /** How it is searched by a vector; undefined when it takes none. */
@@ -80,7 +80,7 @@ export interface IndexKind<Config extends CommonIndexConfig, Definition extends 
   counts(stats: CountedStats): IndexCounts;
 }
 
-/** What the engine counts. */
+/** The counts of the engine. */
 export interface CountedStats {
   docCount: number;
   termCount: number;

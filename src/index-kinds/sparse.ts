@@ -28,7 +28,7 @@ export interface SparseDefinition extends CommonDefinition {
   minWeight: number;
   /** Hits of a query that names no limit. */
   topK: number;
-  /** What its vectors are made from; undefined where they come with the documents. */
+  /** The source of its vectors; undefined where they come with the documents. */
   managed?: ManagedSource | undefined;
 }
 

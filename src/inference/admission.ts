@@ -15,7 +15,7 @@ export interface InferenceCall {
   readonly priority?: Priority;
 }
 
-/** What a piece of work came to. */
+/** The result of a piece of work. */
 export interface Finished<T> {
   readonly value: T;
   /** Texts, pairs, rows, chunks or answers. */
@@ -24,7 +24,7 @@ export interface Finished<T> {
   readonly tokens: number;
 }
 
-/** What one finished piece of work took, for metrics. */
+/** The cost of one finished piece of work, for metrics. */
 export interface InferenceWork extends Omit<Finished<unknown>, 'value'> {
   /** `embed`, `rerank`, ... */
   readonly operation: string;

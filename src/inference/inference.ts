@@ -10,7 +10,7 @@ import type { GenerationMetrics } from './generation/generation-metrics.ts';
 import type { MediaLoader } from './media/media-loader.ts';
 import type { ChatTemplates } from './templates/chat-templates.ts';
 
-/** What every route of the inference plane works with. */
+/** The services of every route of the inference plane. */
 export interface Inference {
   readonly registry: ModelRegistry;
   /** The models that requests name; one that can be fetched is fetched. */

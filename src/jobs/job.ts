@@ -1,6 +1,6 @@
 import type { JobRecord } from '../storage/catalog/catalog-records.ts';
 
-/** What a kind of job does. A run that throws is repeated after a pause, from the state that was saved last. */
+/** The handler of a kind of job. A run that throws is repeated after a pause, from the state that was saved last. */
 export interface JobHandler {
   readonly kind: string;
   run(job: RunningJob): Promise<void>;

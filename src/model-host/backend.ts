@@ -3,7 +3,7 @@ import type { HostSpec, ModelSpec } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
 import type { Priority } from './priority.ts';
 
-/** What a model turned out to be once it was loaded. */
+/** The properties of a model that are known once it is loaded. */
 export interface LoadedInfo {
   /** Tokens that one input or generation may span. */
   readonly contextTokens?: number;
@@ -21,7 +21,7 @@ export interface LoadedInfo {
   readonly threads?: { readonly prefill: number; readonly decode: number };
 }
 
-/** What an operation sees of the request that it works for. */
+/** The request that an operation works for, as the operation sees it. */
 export interface OperationContext<Name extends OperationName> {
   /** Aborted when nobody waits any more: stop within one token, batch or slice. */
   readonly signal: AbortSignal;

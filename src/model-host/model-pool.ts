@@ -32,7 +32,7 @@ export interface PoolDeps extends Omit<ProcessDeps, 'onReserve' | 'onRelease'> {
 const overheadBytes = 64 * 1024 * 1024;
 const retryAfterMs = 1_000;
 
-/** What a request says of the time after it. */
+/** How long a request asks its model to stay loaded. */
 interface KeepAlive {
   /** How long the model stays loaded without requests, in milliseconds; infinite for ever. */
   readonly keepAliveMs?: number | undefined;
@@ -246,7 +246,7 @@ export class ModelPool {
     }
   }
 
-  /** What all loaded models take, or are expected to take, in bytes. */
+  /** The memory that all loaded models take, or are expected to take, in bytes. */
   get memoryBytes(): number {
     return [...this.#slots.values()].reduce((sum, { bytes, reservedBytes, process }) => {
       const taken = Math.max(bytes, process?.loadedBytes ?? 0) + reservedBytes;

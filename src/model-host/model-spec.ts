@@ -5,7 +5,7 @@ import type { InstalledPredictor } from '../models/installed-predictor.ts';
 import type { ModelKind } from '../protocol/models/model-kinds.ts';
 import { stateLengths } from './state-lengths.ts';
 
-/** What a child process is told to load. Plain data: it crosses to the process. */
+/** The model that a child process loads. Plain data: it crosses to the process. */
 export type HostSpec = ModelSpec | ImageReaderSpec | DocumentReaderSpec;
 
 /** A model. */
@@ -33,7 +33,7 @@ export interface DocumentReaderSpec {
   readonly settings: HostSettings;
 }
 
-/** What the operator decides about every child. */
+/** The operator's settings for every child. */
 export interface HostSettings {
   /** Threads for one model; 0 lets a probe at load choose. */
   readonly threads: number;

@@ -30,7 +30,7 @@ import type { DetokenizeInput, DetokenizeResult, TokenizeInput, TokenizeResult }
 import type { TranscribeInput, TranscribeResult } from './operations/transcribe.ts';
 
 /**
- * What a loaded model can be asked: name -> what is given, what arrives on the way, what is answered. All of it is plain
+ * The operations of a loaded model: name -> what is given, what arrives on the way, what is answered. All of it is plain
  * data that crosses between processes; typed arrays stay typed arrays. Shapes lie in `operations/`, one file each.
  */
 export interface Operations {

@@ -5,7 +5,7 @@ import type { OperationHandlers } from './backend.ts';
 export interface TokenizerOfModel {
   /** Tokens of all texts are below. */
   readonly size: number;
-  /** What people wrote never becomes a special token. */
+  /** Text that people wrote never becomes a special token. */
   encode(text: string): readonly number[];
   /** Tokens of a text with those that the model wants around it. */
   framed(tokens: readonly number[]): readonly number[];
@@ -15,7 +15,7 @@ export interface TokenizerOfModel {
   decode(tokens: readonly number[]): string;
 }
 
-/** What a model does with its vocabulary alone. */
+/** The operations of a model that need its vocabulary alone. */
 export function tokenHandlers(open: () => TokenizerOfModel): Pick<OperationHandlers, 'tokenize' | 'detokenize'> {
   return {
     async tokenize({ texts, special }) {

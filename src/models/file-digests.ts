@@ -31,7 +31,7 @@ export function filesBelow(folder: string, below = ''): string[] {
   });
 }
 
-/** What differs from the digests that a manifest gives, as sentences. */
+/** The differences from the digests of a manifest, as sentences. */
 export function digestFaults(folder: string, digests: Readonly<Record<string, string>>): string[] {
   const present = filesBelow(folder);
   return Object.entries(digests).flatMap(([path, digest]) => {

@@ -28,7 +28,7 @@ interface ScannedDirectory<T> {
   readonly described: T | RefusedModel;
 }
 
-/** What is installed, as the last scan found it. */
+/** The installed models, as the last scan found them. */
 export class ModelRegistry {
   readonly #modelsDirectory: string;
   readonly #predictorsDirectory: string;

@@ -16,7 +16,7 @@ export const faultKinds = [
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 
-/** What a fault concerns: one range, one index of a range, or without both the whole node. */
+/** The subject of a fault: one range, one index of a range, or without both the whole node. */
 export interface FaultSubject {
   rangeId?: number;
   index?: string;
@@ -24,9 +24,9 @@ export interface FaultSubject {
 
 export interface Fault extends FaultSubject {
   kind: FaultKind;
-  /** What cannot be done while it stands. `reads`: neither reads nor writes; `nothing`: all is served. */
+  /** The operations that fail while it stands. `reads`: neither reads nor writes; `nothing`: all is served. */
   blocks: 'reads' | 'writes' | 'nothing';
-  /** What has happened and what to do, for people. It is shown in answers: no path, no key, no text of a document. */
+  /** A message for people: the event and what to do. It is shown in answers: no path, no key, no text of a document. */
   message: string;
   /** Facts for the log, never for an answer. */
   details?: Readonly<Record<string, unknown>>;
@@ -34,7 +34,7 @@ export interface Fault extends FaultSubject {
 
 export type HealthState = 'healthy' | 'degraded' | 'unhealthy';
 
-/** What hears of faults as they come and go. */
+/** The listener of faults as they come and go. */
 interface HealthObserver {
   /** `isNew` is false when the same fault stood already. */
   raised?(fault: Fault, isNew: boolean): void;
@@ -105,7 +105,7 @@ export class Health {
     this.clear('documents_damaged', { rangeId });
   }
 
-  /** What stands, the oldest first. */
+  /** The faults that stand, the oldest first. */
   faults(): Fault[] {
     return [...this.#faults.values()];
   }

@@ -65,7 +65,7 @@ export class Histogram {
     this.#series.clear();
   }
 
-  /** What the registry writes: for each series its buckets, each with what the lower ones hold, its sum and its count. */
+  /** The output of the registry: for each series its buckets, each with what the lower ones hold, its sum and its count. */
   get(): Promise<{ name: string; help: string; type: string; values: Sample[] }> {
     const { name, help, type } = this;
     return Promise.resolve({

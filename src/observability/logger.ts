@@ -4,7 +4,7 @@ export type LogLevel = (typeof logLevels)[number];
 /** Facts of a log line in wire spelling; never bodies, document keys, credentials, or URLs that hold them. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
-/** What everything of ours logs with. */
+/** The logger of all components. */
 export interface Logger {
   /** May be moved while running; shared with every logger made by `component`. */
   level: LogLevel;

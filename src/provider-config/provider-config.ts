@@ -47,7 +47,7 @@ const commonMembers = [
   'burst',
   'batch_size',
 ];
-/** What is never shown again unless it is a reference. */
+/** Members that are never shown again unless they are references. */
 const credentialMembers = ['api_key', 'access_key_id', 'secret_access_key', 'session_token'];
 const textCharsMax = 4_096;
 const regionForm = /^[a-z]{2}(?:-[a-z]+)+-\d$/;

@@ -1,4 +1,4 @@
-/** What a provider of models can be asked for. */
+/** The tasks of a provider of models. */
 export type ProviderOperation = 'embed' | 'rerank' | 'generate' | 'read' | 'transcribe' | 'extract';
 
 interface ProviderTraits {

@@ -1,7 +1,7 @@
 import { must } from '../lib/assert.ts';
 import { packError, type TransportedError, unpackError } from './error-transport.ts';
 
-/** What a worker can be asked: name -> [request, response]. */
+/** The calls of a worker: name -> [request, response]. */
 type CallMap = Record<string, [request: unknown, response: unknown]>;
 
 /** Buffers that change hands instead of being copied. */

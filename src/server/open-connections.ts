@@ -25,7 +25,7 @@ interface ConnectionDeps {
   readonly tables: TableService;
 }
 
-/** What the server is connected with. Nobody is called yet. */
+/** The connections of the server. None is called yet. */
 export function openConnections(parts: ConnectionDeps): ConnectionRoutesDeps {
   const { config, clock, logger, secrets, inference, providers, tables } = parts;
   const { credentials, hosts } = secrets;

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { WriterThread } from '../storage/writer/writer-thread.ts';
 
-/** What the composition root starts from: the port is open already and answers liveness. */
+/** The inputs of the composition root: the port is open already and answers liveness. */
 export interface ServerStart {
   readonly config: RunningConfig;
   readonly listener: ServerListener;
@@ -19,7 +19,7 @@ export interface RunningServer {
   readonly url: string;
   /** The key of the administrator that this start has made: to be printed once, and never logged. */
   readonly firstKey?: string | undefined;
-  /** What the log says about it when it is ready. */
+  /** The fields of the log line when it is ready. */
   readonly facts: Readonly<Record<string, string>>;
   /** Not ready at once; after the delay of a stop no new requests; waits for those in flight at most so long. Requests still open then are cut. */
   drain(deadlineMs: number): Promise<void>;

@@ -1,7 +1,7 @@
 import type { TableSchema } from '../protocol/database/tables.ts';
 import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
 
-/** What the catalog keeps of a table beside its name, ranges and indexes, as JSON. */
+/** The record of a table in the catalog beside its name, ranges and indexes, as JSON. */
 export interface TableSettings {
   description?: string;
   schema: TableSchema;

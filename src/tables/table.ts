@@ -33,7 +33,7 @@ export class Table implements TableView {
   #ended: 'dropped' | 'replaced' | undefined;
   /** Nobody but the restore that makes it knows of the table. */
   readonly isStaged: boolean;
-  /** What is made of its documents beside the vectors of indexes; each behind the one that it is made from. */
+  /** The enrichments of its documents, without the vectors of indexes; each behind the one that it is made from. */
   artifacts: readonly ArtifactDefinition[];
   /** Validates writes. */
   compiledSchema: TableSchema;
@@ -210,7 +210,7 @@ export class Table implements TableView {
   }
 
   /**
-   * What is true of each range now, in their order; undefined for one that cannot be opened. A closed range stays closed
+   * The facts of each range now, in their order; undefined for one that cannot be opened. A closed range stays closed
    * when what it held at its closing is known. Fails with `table_not_found` after a drop.
    */
   async facts(): Promise<(RangeFacts | undefined)[]> {

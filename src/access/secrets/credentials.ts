@@ -40,7 +40,7 @@ export class Credentials {
   }
 
   /**
-   * What is wrong with a credential before it is used: throws `invalid_request`, and `host_not_allowed` as `resolve` does
+   * Checks a credential before it is used: throws `invalid_request`, and `host_not_allowed` as `resolve` does
    * where the address is known.
    */
   check(credential: string, url: URL | undefined): void {

@@ -36,7 +36,7 @@ export function documentHead(document: Omit<ArchivedDocument, 'body'>): string {
   return `{"id":${ordinal},"key":${JSON.stringify(key)},"version":${version}${times}${shownParts},"document":`;
 }
 
-/** What follows the document in its line. */
+/** The rest of the line behind the document. */
 export const documentEnd = encoder.encode('}\n');
 
 export function deletedLine(ordinal: number): string {

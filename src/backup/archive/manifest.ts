@@ -45,7 +45,7 @@ const rangeSchema = Type.Object(
     head: count,
     /** Documents of the range at that change. */
     documents: count,
-    /** What came before it is in the base of the backup; null for a copy of everything. */
+    /** Changes before it are in the base of the backup; null for a copy of everything. */
     base_head: Type.Union([count, Type.Null()]),
     /** In the order in which they are applied. */
     files: Type.Array(fileSchema, { maxItems: 64 }),

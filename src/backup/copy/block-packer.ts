@@ -5,7 +5,7 @@ export interface PackedBlock extends BlockEntry {
   frame: Uint8Array<ArrayBuffer>;
 }
 
-/** What a file has as a whole. */
+/** The members of a file as a whole. */
 export type PackedTotals = Pick<ArchiveFile, 'bytes' | 'sha256'>;
 
 /** Uncompressed bytes of a block; the last of a file is shorter. */

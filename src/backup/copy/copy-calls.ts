@@ -28,7 +28,7 @@ export interface CopyPage extends CopyStep {
   bytes: number;
 }
 
-/** What the copying thread can be asked. Steps do about a block of work each, so that a copy can be given up between them. */
+/** The calls of the copying thread. Steps do about a block of work each, so that a copy can be given up between them. */
 export type CopyCalls = {
   /** Begins a file; `range` where it gets something of a range. */
   open: [FileRequest & { range?: CopiedRange }, undefined];

@@ -64,7 +64,7 @@ export class CopyWriter {
   async #write(blocks: readonly PackedBlock[]): Promise<void> {
     await this.#written;
     this.#written = this.#put(blocks);
-    // What fails is thrown where it is waited for.
+    // A failure is thrown where the result is awaited.
     this.#written.catch(() => undefined);
   }
 

@@ -173,7 +173,7 @@ export class RangeLoad {
       timeMs,
       timestamp: new Date(timeMs).toISOString(),
     });
-    // What fails is thrown where it is waited for.
+    // A failure is thrown where the result is awaited.
     this.#appended.catch(() => undefined);
   }
 

@@ -41,7 +41,7 @@ export class RestoreJob implements JobHandler {
     this.#deps = deps;
   }
 
-  /** What a running restore knows of itself; undefined for one that does not run. */
+  /** The state of a running restore; undefined for one that does not run. */
   stateOf(jobId: number): RestoreState | undefined {
     return this.#running.get(jobId)?.state;
   }
@@ -101,7 +101,7 @@ export class RestoreJob implements JobHandler {
     return outcome(failed ? 'fatal' : 'all published');
   }
 
-  /** What happens to each table. Throws where the restore may not begin. */
+  /** The plan of each table. Throws where the restore may not begin. */
   async #plan({ mode, tableNames }: RestoreState, chain: BackupChain): Promise<RestoredTable[]> {
     const { cluster } = chain;
     const available = cluster.tables.map(({ name }) => name);

@@ -15,7 +15,7 @@ export interface RestoredTable {
   error?: string;
 }
 
-/** What a restore keeps in its job. */
+/** The saved state of a restore, in its job. */
 export interface RestoreState {
   /** Tells the job that a request has made from one that it has found. */
   nonce: string;
@@ -39,7 +39,7 @@ export interface RestoreState {
 type RestorePhase = JobRecord['phase'];
 type RestoreEvent = 'started' | 'cancel' | 'boundary' | 'table failed' | 'all published' | 'fatal';
 
-/** What a restore does: goes on as it is, or is in another phase from then on. `ignore`: the event means nothing there. */
+/** The next step of a restore: it goes on as it is, or is in another phase from then on. `ignore`: the event means nothing there. */
 type Step = RestorePhase | 'stay' | 'ignore';
 
 /**

@@ -7,7 +7,7 @@ export interface ObjectWriter {
   abort(): Promise<void>;
 }
 
-/** What became of an object that was to be created. */
+/** The outcome of creating an object. */
 export type Creation = 'created' | 'exists';
 
 /**

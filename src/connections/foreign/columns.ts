@@ -1,6 +1,6 @@
 import type { ColumnKind, SqlDialect, SqlValue } from './foreign-database.ts';
 
-/** What tells the names and types of a table's columns. */
+/** The query for the names and types of a table's columns. */
 export function columnsStatement(dialect: SqlDialect, table: string): { statement: string; values: SqlValue[] } {
   const dot = table.indexOf('.');
   const name = table.slice(dot + 1);

@@ -3,7 +3,7 @@ export type SqlValue = string | number | boolean | null;
 
 export type SqlDialect = 'postgres' | 'mysql' | 'sqlite';
 
-/** What a column holds, as far as comparisons go. */
+/** The type of a column, as far as comparisons go. */
 export type ColumnKind = 'integer' | 'number' | 'text' | 'boolean' | 'other';
 
 export interface ForeignColumn {

@@ -17,7 +17,7 @@ const connectionsMax = 4;
 const connectSeconds = 5;
 const idleSeconds = 30;
 
-/** What makes a statement of a connection end in time; MariaDB has a name and a unit of its own for it. */
+/** The setting that ends a statement of a connection in time; MariaDB has a name and a unit of its own for it. */
 const timeouts = {
   postgres: ['BEGIN READ ONLY', 'SET LOCAL statement_timeout = %ms'],
   mysql: ['SET SESSION max_execution_time = %ms', 'START TRANSACTION READ ONLY'],
@@ -90,7 +90,7 @@ export class SqlPool {
     await this.#sql.close({ timeout: 1 }).catch(() => undefined);
   }
 
-  /** What a caller may know: neither address nor user, nor anything that is a secret here. */
+  /** The members that a caller may know: neither address nor user, nor anything that is a secret here. */
   #failure(error: unknown): ServiceError {
     const { connection, redact, statementTimeoutMs } = this.#options;
     const { code, errno, message } = error as { code?: string; errno?: string | number; message?: string };

@@ -13,7 +13,7 @@ interface PartnerConnectionsDeps {
 /** A token that is void so soon is renewed before it is used. */
 const renewBeforeMs = 60_000;
 
-/** What can be done with a connected account. What changes one account runs one after the other. */
+/** The operations on a connected account. What changes one account runs one after the other. */
 export class PartnerConnections {
   readonly #deps: PartnerConnectionsDeps;
   readonly #turns = new KeyedMutex();

@@ -6,10 +6,10 @@ import type { Batch, DocumentRow, FollowedPart, HeldPart } from '../following/fo
 import type { PartOutcome } from '../following/part-outcome.ts';
 import type { Made, PartMaker, SourceContent } from './part-maker.ts';
 
-/** What makes the artifacts of one enrichment, ready to work. */
+/** The producer of the artifacts of one enrichment, ready to work. */
 interface ArtifactPart extends Omit<FollowedPart, 'batches'> {
   readonly make: PartMaker;
-  /** What an artifact depends on beside what it is made from. */
+  /** Everything that an artifact depends on, beside its source. */
   readonly makerFingerprint: string;
   /** Sources that are made into artifacts together, as far as whole documents go; what a kill makes again. */
   readonly batch: SliceBounds;

@@ -27,7 +27,7 @@ interface Maker {
   readonly batchItems: number;
 }
 
-/** What makes the artifacts of an enrichment. Throws `invalid_request` and `unknown_provider`. */
+/** The producer of the artifacts of an enrichment. Throws `invalid_request` and `unknown_provider`. */
 export function artifactPart({ partId, config, source }: ArtifactDefinition, find: FindModels): FollowedPart {
   const { make, media, batchItems } = makerOf(config, find);
   const { template, field } = config;
@@ -68,7 +68,7 @@ function boundsOf({ execution }: ArtifactConfig, batchItems: number): SliceBound
   return { items, bytes };
 }
 
-/** What artifacts depend on: never a key or an address. */
+/** Everything that artifacts depend on: never a key or an address. */
 function makerTraits(config: ArtifactConfig): unknown {
   if (config.kind === 'chunk') return chunkerOf(config);
   if (config.kind === 'embedding') {

@@ -3,14 +3,14 @@ import type { TextChunk } from '../../lib/parts/chunk-set-part.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import type { TemplateContent } from '../media/template-media.ts';
 
-/** What a part is made from: texts, images and sounds in their order, or the chunks of another artifact. */
+/** The source of a part: texts, images and sounds in their order, or the chunks of another artifact. */
 export interface SourceContent {
   readonly parts: readonly TemplateContent[];
   /** Of a set of chunks; their texts are `parts`. */
   readonly chunks?: readonly TextChunk[];
 }
 
-/** What was made of a source. */
+/** The result for a source. */
 export type Made =
   | { readonly kind: 'part'; readonly body: (partId: number, sourceHash: Uint8Array) => Uint8Array<ArrayBuffer> }
   /** The source is such that there is nothing to make. */

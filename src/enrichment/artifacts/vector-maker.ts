@@ -8,7 +8,7 @@ import { type Embedded, embedTexts } from '../embed-texts.ts';
 import { type Made, type PartMaker, type SourceContent, textIn } from './part-maker.ts';
 
 interface VectorSetOptions {
-  /** What a vector depends on beside its text. */
+  /** Everything that a vector depends on, beside its text. */
   readonly fingerprint: string;
   /** Of the texts in one request to the embedder. */
   readonly request: SliceBounds;

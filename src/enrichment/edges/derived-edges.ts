@@ -18,7 +18,7 @@ export interface DerivedEdge {
   readonly metadata: string;
 }
 
-/** What edges are made by. */
+/** The producer of edges. */
 export interface EdgeRecipe {
   readonly source: EdgeSourceConfig;
   /** Types that become edges, with what they are held to; empty for any. */
@@ -27,7 +27,7 @@ export interface EdgeRecipe {
   readonly maxEdges: number;
 }
 
-/** What they are made of. */
+/** The source of the edges. */
 interface EdgeMaterial {
   readonly key: string;
   readonly document: unknown;

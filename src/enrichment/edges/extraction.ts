@@ -12,7 +12,7 @@ export interface ExtractedEdge {
 }
 
 /**
- * What an extraction says, in its order: entities where they are asked for, then relations. Without either it says nothing.
+ * The content of an extraction, in its order: entities where they are asked for, then relations. Without either it says nothing.
  * Throws `invalid_edge` for what is no extraction.
  */
 export function* foundIn(asset: unknown, { path, format }: EdgeSourceConfig['source']): Generator<ExtractedEdge> {

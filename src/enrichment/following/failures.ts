@@ -71,7 +71,7 @@ export class Failures {
     return due;
   }
 
-  /** What is noted of a document; undefined when it has not failed. */
+  /** The note about a document; undefined when it has not failed. */
   of(ordinal: number): FailureNote | undefined {
     return this.#note(ordinal);
   }

@@ -16,7 +16,7 @@ export interface DocumentRow {
 
 /** The part that a document has. */
 export interface HeldPart {
-  /** What it was made from; undefined where nobody has said it. */
+  /** The hash of its source; undefined where it has none. */
   readonly hash: Uint8Array | undefined;
   /** Reads it whole. */
   body(): Uint8Array | undefined;
@@ -36,11 +36,11 @@ export interface Batch {
   run(call: InferenceCall): Promise<{ row: DocumentRow; outcome: PartOutcome }[]>;
 }
 
-/** What a follower makes of documents: the parts of one index or enrichment. */
+/** The work of a follower: it makes of documents the parts of one index or enrichment. */
 export interface FollowedPart {
   readonly partId: number;
   readonly source: PartSource;
-  /** What the parts depend on: with another one, every document is looked at again. */
+  /** The fingerprint of what the parts depend on: with another one, every document is looked at again. */
   readonly fingerprint: string;
   /** Of lists of edges: what the writer has to know of their index. */
   readonly graphs?: RangeWrite['graphs'];

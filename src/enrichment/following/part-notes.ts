@@ -9,7 +9,7 @@ const decoder = new TextDecoder();
  * is written after it is live. Sequences are those of the range.
  */
 export interface Cursor {
-  /** What the parts depend on: with another one, everything is looked at again. */
+  /** The fingerprint of what the parts depend on: with another one, everything is looked at again. */
   fingerprint: string;
   /** Documents up to here, after `backfillUntil`, have been looked at. */
   liveAfter: number;

@@ -15,7 +15,7 @@ type MadePart =
   | { readonly kind: 'vectors'; readonly vectors: readonly ChunkVector[]; readonly hash: Uint8Array }
   | { readonly kind: 'artifact'; readonly body: (partId: number) => Uint8Array<ArrayBuffer> };
 
-/** What becomes of a document's part. */
+/** The outcome for a document's part. */
 export type PartOutcome =
   | { readonly kind: 'kept' }
   | MadePart

@@ -1,6 +1,6 @@
 import type { Cursor } from './part-notes.ts';
 
-/** What a follower does next: documents just written, documents that failed, or documents from before the definition. */
+/** The next work of a follower: documents just written, documents that failed, or documents from before the definition. */
 export type Work = 'live' | 'retry' | 'backfill';
 
 /** New writes never wait behind a backfill. `retryAtMs` is undefined when nothing is to be tried again. */

@@ -3,7 +3,7 @@ import type { Credentials } from '../../access/secrets/credentials.ts';
 import type { ConnectionOptions } from '../../config/named-sections/connection-options.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-/** What a connection has to be good for before templates may read through it. */
+/** The capability that a connection needs before templates may read through it. */
 export const mediaCapability = 'media.read';
 const signedSeconds = 300;
 

@@ -2,7 +2,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { TemplateContent, TemplateMedium } from './template-media.ts';
 
 /**
- * What an embedder takes of a template's content: all of its text, or the one image that it consists of. Throws
+ * The input of an embedder in a template's content: all of its text, or the one image that it consists of. Throws
  * `invalid_media` for anything else; `what` names the template in messages.
  */
 export function onlyImage(content: readonly TemplateContent[], what: string): string | TemplateMedium {

@@ -34,7 +34,7 @@ export interface TemplateMedium {
   readonly base64: string;
 }
 
-/** What a rendered template comes to: texts, images and sounds in their order. */
+/** The content of a rendered template: texts, images and sounds in their order. */
 export type TemplateContent = string | TemplateMedium;
 
 interface Call {

@@ -9,7 +9,7 @@ import type { Producer } from './producer.ts';
 
 interface GeneratorOptions {
   readonly model: string;
-  /** What the model is told beside the source. */
+  /** The instructions of the model beside the source. */
   readonly prompt: string | undefined;
   readonly tokensMax: number;
   readonly temperature: number;

@@ -1,7 +1,7 @@
 import type { InferenceCall } from '../../inference/admission.ts';
 import type { TemplateContent } from '../media/template-media.ts';
 
-/** What a producer makes of a document: a text, or plain data for JSON. */
+/** The result of a producer for a document: a text, or plain data for JSON. */
 export interface Asset {
   readonly contentType: string;
   readonly value: unknown;

@@ -7,11 +7,11 @@ import type { Block, Expression, HelperCall, TemplateNode } from './template-nod
 /** An image, sound or document that belongs in this place of a text. */
 export interface MediaDirective {
   readonly url: string;
-  /** What is wanted of a document: its text, or a picture of its first page. */
+  /** The wanted form of a document: its text, or a picture of its first page. */
   readonly as: 'text' | 'image' | undefined;
 }
 
-/** What a template makes of a document: texts, never two in a row, and the media between them. */
+/** The result of a template for a document: texts, never two in a row, and the media between them. */
 export type RenderedPart = string | MediaDirective;
 
 interface RenderBounds {
@@ -221,7 +221,7 @@ function sizeOf(value: unknown, most: number): number {
     const next = waiting.pop();
     size += typeof next === 'string' ? 1 + next.length / charsPerStep : 1;
     if (typeof next !== 'object' || next === null) continue;
-    // What nobody will look at is not listed.
+    // Media that nothing will read are not listed.
     const members = Array.isArray(next) ? next : Object.values(next);
     for (let at = 0; at < members.length && at <= most; at += 1) waiting.push(members[at]);
   }

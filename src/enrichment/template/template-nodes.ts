@@ -4,7 +4,7 @@ export interface Position {
   readonly column: number;
 }
 
-/** What gives a value. */
+/** An expression that gives a value. */
 export type Expression =
   | { readonly kind: 'literal'; readonly value: string | number | boolean | null | undefined }
   | {
@@ -26,7 +26,7 @@ export interface HelperCall {
   readonly position: Position;
 }
 
-/** What a block does with its value: the blocks of Handlebars, `eq`, and a section without a helper. */
+/** The effect of a block on its value: the blocks of Handlebars, `eq`, and a section without a helper. */
 export type BlockKind = 'if' | 'unless' | 'each' | 'with' | 'section';
 
 export interface Block {

@@ -57,7 +57,7 @@ const membersOf: Record<string, string[]> = {
   algebraic: ['derive_from_schema'],
 };
 
-/** What takes the place of a primary index that was dropped. */
+/** The replacement of a primary index that was dropped. */
 export function valuesIndexName(schemaVersion: number): string {
   return `${primaryIndexPrefix}_values_v${schemaVersion}`;
 }

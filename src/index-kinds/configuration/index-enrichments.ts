@@ -3,7 +3,7 @@ import { artifactEnrichment } from '../../protocol/database/artifacts.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { type ArtifactConfig, readArtifactConfig } from './artifact-config.ts';
 
-/** What an index says of enrichments: the names of its table's own, and those that it declares itself. */
+/** The enrichments of an index: the names of its table's own, and those that it declares itself. */
 export type IndexEnrichments = (string | ArtifactConfig)[];
 
 /** Throws `invalid_request`, `invalid_name`. */

@@ -28,7 +28,7 @@ export type EmbeddingsPolicies = {
   publication_policy?: (typeof publicationPolicies)[number];
 };
 
-/** What the vectors of an index are made from, and by what. */
+/** The source of an index's vectors, and their embedder. */
 export interface ManagedSource {
   field: string | undefined;
   template: string | undefined;

@@ -12,7 +12,7 @@ export interface WordTokens {
 
 const runMax = 8;
 
-/** What a unit of a string is. */
+/** The class of a unit of a string. */
 const space = 0;
 const word = 1;
 const single = 2;

@@ -1,4 +1,4 @@
-/** What a text is embedded for, and the names by which models know it, the most fitting first. */
+/** The purpose of an embedding, and the names by which models know it, the most fitting first. */
 const prefixNames = {
   RETRIEVAL_QUERY: ['retrieval_query', 'search_query', 'query', 'web_search_query'],
   RETRIEVAL_DOCUMENT: ['retrieval_document', 'search_document', 'document', 'passage'],

@@ -1,6 +1,6 @@
 import type { ExtractionSchema, Field } from './extraction-schema.ts';
 
-/** What a generator is told; the shape of its answer is enforced besides. */
+/** The instructions of a generator; the shape of its answer is enforced besides. */
 export function extractionPrompt({ entities, relations, classifications, structures }: ExtractionSchema): string {
   const lines = [
     'Extract information from the text of the user. Copy values from the text word for word. Answer in JSON.',

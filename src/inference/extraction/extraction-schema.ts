@@ -47,7 +47,7 @@ export interface FoundEntity {
   readonly score: number;
 }
 
-/** What one text holds. */
+/** The content of one text. */
 export interface Extraction {
   /** The model was cut off before it had said all. */
   readonly truncated?: boolean;

@@ -8,7 +8,7 @@ interface ShownParts {
   readonly spans: boolean;
 }
 
-/** What a text holds, in the names of the wire; the parts that its schema asks for. */
+/** The findings in a text, in the names of the wire; the parts that its schema asks for. */
 export function shownExtraction(
   extraction: Extraction,
   text: string,

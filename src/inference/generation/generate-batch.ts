@@ -145,7 +145,7 @@ class Batch {
         if ('output' in outcome) watches[index]?.finished(outcome.output.result, outcome.output.finish);
         else watches[index]?.failed(false);
         this.#settle(job.at, outcome);
-        // What cannot be asked of the model is found out there, before anything is decoded.
+        // A request that the model cannot answer is found there, before anything is decoded.
         const refused = 'error' in outcome && outcome.error.status === 400;
         this.#counts[refused ? 'rejected_items' : 'native_items'] += 1;
       });

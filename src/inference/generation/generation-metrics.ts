@@ -3,7 +3,7 @@ import type { GenerateResult } from '../../model-host/operations/generate.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { FinishReason } from '../../protocol/inference/generate.ts';
 
-/** What is told about one generation while it goes on. */
+/** The events of one generation. */
 export interface GenerationWatch {
   /** A piece of a streamed output has come. */
   token(): void;

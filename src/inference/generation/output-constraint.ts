@@ -12,7 +12,7 @@ const thinkEnd = '</think>';
 
 type Prompted = Pick<ChatPrompt, 'thinking' | 'calls'>;
 
-/** What the output of a request is held to while it is decoded. Throws `unsupported_response_format`. */
+/** The constraint on the output of a request while it is decoded. Throws `unsupported_response_format`. */
 export function outputConstraint(request: GenerationRequest, prompt: Prompted): Constraint | undefined {
   try {
     return constrain(request, prompt, false);

@@ -9,7 +9,7 @@ export interface Address {
   readonly family: number;
 }
 
-/** What the operator decides about fetching. */
+/** The operator's settings for fetching. */
 interface FetchPolicy {
   /** Host names that media may come from; empty for every host. `.example.org` stands for all below it. */
   readonly allowedHosts: readonly string[];

@@ -7,7 +7,7 @@ const bytesPerRequest = 16 * MiB;
 const bytesPerPixel = 16;
 const bytesPerSample = 4;
 
-/** What the operator decides about media. */
+/** The operator's settings for media. */
 export interface MediaOptions {
   /** Of one request, inline and fetched together; 0 turns media off. */
   readonly downloadBytesMax: number;
@@ -17,7 +17,7 @@ export interface MediaOptions {
   readonly edgeMax: number;
 }
 
-/** What the media of one request may take. Every refusal is `media_too_large`, and takes nothing. */
+/** The budget for the media of one request. Every refusal is `media_too_large`, and takes nothing. */
 export class MediaBudget {
   readonly #options: MediaOptions;
   readonly #bytesMax: number;

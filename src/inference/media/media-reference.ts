@@ -11,7 +11,7 @@ export interface MediaReference {
   readonly from: { readonly base64: string } | { readonly url: string };
 }
 
-/** What a content part refers to; `undefined` for text. Throws `invalid_media`. */
+/** The reference of a content part; `undefined` for text. Throws `invalid_media`. */
 export function mediaReference(part: ContentPart, where: string): MediaReference | undefined {
   if (part.type === 'text') return undefined;
   if (part.type === 'image_url') {

@@ -77,7 +77,7 @@ function joined(left: Embeddings, right: Embeddings, offset: number): Embeddings
   };
 }
 
-/** What an embedder makes, found out by embedding one text. Throws `ServiceError`. */
+/** The length of an embedder's vectors, found by embedding one text. Throws `ServiceError`. */
 export async function probeEmbedder(
   embedder: Embedder,
   call: InferenceCall,

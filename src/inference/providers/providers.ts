@@ -20,7 +20,7 @@ import { signedHeaders } from './remote/sign-request.ts';
 interface ProvidersDeps extends ProviderHttpDeps {
   /** The models of this server. */
   readonly own: Provider;
-  /** What the operator says of a provider, by the name of its entry. */
+  /** The operator's settings of a provider, by the name of its entry. */
   readonly entries: () => ReadonlyMap<string, ProviderOptions>;
   /** From 0 up to, but not including, 1. */
   readonly random: () => number;
@@ -47,7 +47,7 @@ const usualSigning: SigningConfig = {
   sessionToken: undefined,
 };
 
-/** What a configuration comes to together with the operator's entry for its provider. */
+/** The result of a configuration together with the operator's entry for its provider. */
 interface ResolvedProvider {
   readonly config: ProviderConfig;
   readonly base: URL;

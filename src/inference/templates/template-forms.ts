@@ -3,7 +3,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 /** The text that a template makes of a context. */
 export type RenderTemplate = (template: string, context: object) => Promise<string>;
 
-/** What a chat template does not take, and is given in another form. */
+/** The message forms that a chat template does not take, and that are given in another form. */
 export interface TemplateForm {
   /** A system message stands at the beginning of the first message of the user. */
   readonly foldsSystem: boolean;
@@ -43,7 +43,7 @@ export class TemplateForms {
     if (this.#known.size >= knownMax) this.#known.clear();
     const form = this.#probe(template);
     this.#known.set(template, form);
-    // What failed is tried again.
+    // A form that failed is tried again.
     form.catch(() => this.#known.delete(template));
     return form;
   }

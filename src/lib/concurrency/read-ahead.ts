@@ -6,7 +6,7 @@ export async function* readAhead<Value>(source: AsyncGenerator<Value, void>): As
       const { done, value } = await next;
       if (done) return;
       next = source.next();
-      // What fails is thrown where it is waited for.
+      // A failure is thrown where the result is awaited.
       next.catch(() => undefined);
       yield value;
     }

@@ -1,4 +1,4 @@
-/** What a child asks of the server before it takes more memory than was expected of its model. */
+/** The request of a child to the server before it takes more memory than was expected of its model. */
 export interface HostMemory {
   /** Asks for bytes; the server may unload an idle model for them. False where the memory limit leaves no room. */
   readonly reserve: (bytes: number) => Promise<boolean>;

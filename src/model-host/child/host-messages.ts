@@ -4,7 +4,7 @@ import type { HostSpec } from '../model-spec.ts';
 import type { Priority } from '../priority.ts';
 import type { PlacedArray } from './large-arrays.ts';
 
-/** What the server tells a child. */
+/** A message of the server to a child. */
 export type ToChild =
   | { readonly type: 'load'; readonly spec: HostSpec; readonly sharesMemory: boolean }
   | {
@@ -23,7 +23,7 @@ export type ToChild =
   | { readonly type: 'ping' }
   | { readonly type: 'stop' };
 
-/** What a child tells the server. Whatever it is, it shows that the child is alive. */
+/** A message of a child to the server. Any of them shows that the child is alive. */
 export type FromChild =
   | { readonly type: 'loaded'; readonly info: LoadedInfo; readonly residentBytes: number }
   | { readonly type: 'refused'; readonly error: TransportedError }

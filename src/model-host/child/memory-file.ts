@@ -86,7 +86,7 @@ export class RegionWriter {
   }
 }
 
-/** What a region holds. Throws where the file is shorter. */
+/** The bytes of a region. Throws where the file is shorter. */
 export function readRegion(file: number, { at, bytes }: Region): Uint8Array<ArrayBuffer> {
   if (bytes > fileBytesMax) throw new Error('a region is longer than its file may be');
   const into = new Uint8Array(bytes);

@@ -1,7 +1,7 @@
 export interface ReadPdfInput {
   /** The whole file. */
   readonly file: Uint8Array;
-  /** What it is called in messages. */
+  /** Its name in messages. */
   readonly name: string;
   /** Characters of text; what comes behind them is left out. */
   readonly charsMax: number;

@@ -25,7 +25,7 @@ export interface Sampling {
   readonly logitBias: readonly (readonly [token: number, bias: number])[];
 }
 
-/** What the output has to look like, enforced while decoding. */
+/** The required form of the output, enforced while decoding. */
 export interface Constraint {
   /** GBNF with the rule `root`. */
   readonly grammar: string;

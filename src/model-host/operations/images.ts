@@ -1,7 +1,7 @@
 export interface InspectImagesInput {
   /** Whole files. */
   readonly images: readonly Uint8Array[];
-  /** What each is called in messages. */
+  /** The name of each in messages. */
   readonly names: readonly string[];
 }
 

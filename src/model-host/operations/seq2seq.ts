@@ -1,6 +1,6 @@
 import type { Pixels } from './pixels.ts';
 
-/** What an encoder reads and a decoder writes about: texts, or images. */
+/** The input of an encoder, about which a decoder writes: texts, or images. */
 export interface Seq2SeqInput {
   readonly sources: readonly (string | Pixels)[];
   /** What each output begins with, for models that are told what to do that way. */

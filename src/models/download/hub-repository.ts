@@ -26,7 +26,7 @@ const treeSchema = Type.Array(
 );
 type HubFile = Static<typeof treeSchema>[number];
 
-/** What lies beside the weights of an ONNX model and is read with them. */
+/** The files beside the weights of an ONNX model that are read with them. */
 const companions = [
   'config.json',
   'tokenizer.json',

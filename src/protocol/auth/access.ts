@@ -5,7 +5,7 @@ const metadataMembersMax = 64;
 const permissionsMax = 1_000;
 const filtersMax = 1_000;
 
-/** What somebody may do to what. `admin` implies the other two; `*` stands for every resource, or for every type. */
+/** One permission. `admin` implies the other two; `*` stands for every resource, or for every type. */
 export const permission = Type.Object({
   resource: Type.String({ minLength: 1, maxLength: resourceCharsMax, description: 'A name, or `*` for all.' }),
   resource_type: Type.Union([

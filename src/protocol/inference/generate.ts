@@ -9,7 +9,7 @@ const words = <const Words extends readonly string[]>(all: Words, description = 
     { description },
   );
 
-/** What a message is made of; `refusal` is text that an assistant answered with before. */
+/** A part of a message; `refusal` is text that an assistant answered with before. */
 const messagePartSchema = Type.Union([
   ...contentPartSchema.anyOf,
   Type.Object({ type: Type.Literal('refusal'), refusal: Type.String() }),

@@ -1,4 +1,4 @@
-/** What a model does; each kind is a directory below the models directory and a catalogue of the models answer. */
+/** The task of a model; each kind is a directory below the models directory and a catalogue of the models answer. */
 export const modelKinds = [
   'chunkers',
   'rerankers',

@@ -3,7 +3,7 @@ import { keepAliveSchema } from '../inference/generate.ts';
 import { optional } from '../inference/optional.ts';
 import { modelKinds } from './model-kinds.ts';
 
-/** What a catalogue says about one model. */
+/** One model, as a catalogue describes it. */
 export const catalogueEntrySchema = Type.Object({
   capabilities: Type.Array(Type.String(), { description: 'Such as `sparse`, `late_interaction`, `tools`.' }),
   inputs: Type.Array(Type.String(), { description: '`text`, `image`, `audio`.' }),

@@ -56,7 +56,7 @@ export async function openAccess(store: CatalogAccessStore, parts: Deps): Promis
   return { authenticator, users, keys, firstKey };
 }
 
-/** What cannot be read is not left out: a start without it would let in who was kept out. */
+/** Grants that cannot be read are not left out: a start without it would let in who was kept out. */
 function readState(store: AccessStore): AccessState {
   try {
     return AccessState.of(store.rows());

@@ -34,7 +34,7 @@ export interface DatabaseOptions {
   readonly limits?: Partial<LimitOptions>;
 }
 
-/** What every service of the database leans on. */
+/** The services that every service of the database uses. */
 export interface DatabaseCore extends DatabaseOptions {
   readonly limits: LimitOptions;
   readonly health: Health;

@@ -12,7 +12,7 @@ const stageMetrics: Record<IndexStage, MetricName> = {
   checkpoint: 'indexCheckpoint',
 };
 
-/** What the life of an index tells to the log and to metrics. */
+/** Reports the events of an index to the log and to metrics. */
 export function indexEvents(
   { logger, metrics, health }: { logger: Logger; metrics: Metrics; health: Health },
   where: { table: string; index: string; range_id: number; kind: IndexKindName },

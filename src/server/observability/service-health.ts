@@ -9,7 +9,7 @@ import type { TableService } from '../../tables/table-service.ts';
 /** Finds the table of a range; undefined when it is gone. */
 export type TableOf = (rangeId: number) => string | undefined;
 
-/** What the health of the node is told from. */
+/** The sources of the node's health. */
 interface HealthSources {
   health: Health;
   replay: StartReplay;

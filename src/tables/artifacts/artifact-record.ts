@@ -6,7 +6,7 @@ import {
 import type { EnrichmentRecord } from '../../storage/catalog/catalog-records.ts';
 import type { NewEnrichment } from '../../storage/storage-calls.ts';
 
-/** What the catalog keeps of an enrichment as JSON. */
+/** The record of an enrichment in the catalog, as JSON. */
 interface StoredArtifact {
   config: ArtifactConfig;
   /** The index that declares it. */

@@ -7,7 +7,7 @@ import type { DocumentReads } from '../reads/document-reads.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 
-/** What is made of documents under a name: by an enrichment, or for a managed index. */
+/** The parts of documents under a name, made by an enrichment, or for a managed index. */
 interface MadePart {
   readonly name: string;
   readonly kind: string;
@@ -29,7 +29,7 @@ interface TracedArtifact {
   readonly source_hash?: string;
 }
 
-/** What a request to make failed artifacts again came to. */
+/** The result of a request to make failed artifacts again. */
 interface Reprocessed {
   readonly scanned: number;
   readonly reprocessed: number;

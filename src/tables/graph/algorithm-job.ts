@@ -12,7 +12,7 @@ import type { TableLookup } from '../table-lookup.ts';
 import type { BatchWriter } from '../writes/batch-writer.ts';
 import { graphIndexOf, OpenGraph } from './open-graph.ts';
 
-/** What an algorithm has found. */
+/** The result of an algorithm. */
 export interface AlgorithmResult {
   node_count: number;
   edge_count: number;
@@ -26,7 +26,7 @@ export interface AlgorithmResult {
   has_converged?: boolean;
 }
 
-/** What a job keeps of itself. */
+/** The saved state of a job. */
 export interface AlgorithmState {
   table: string;
   /** A table that is made again under its name is another one. */

@@ -12,7 +12,7 @@ export interface ShownPath {
   length: number;
 }
 
-/** What one search of a query has found. */
+/** The result of one search of a query. */
 interface GraphSearchResult {
   type: GraphSearch['type'];
   total: number;

@@ -215,7 +215,7 @@ function readPlace(text: string): NativeEdgePlace {
     if (typeof leadsIn === 'boolean' && typeof type === 'string' && typeof key === 'string')
       return [leadsIn, type, key];
   } catch {
-    // What cannot be read is refused below.
+    // A value that cannot be read is refused below.
   }
   throw new ServiceError('invalid_query', '"after" must be the "next" of an earlier page');
 }

@@ -4,7 +4,7 @@ import type { GraphWrites, RangeWrite } from '../../storage/write-request.ts';
 import type { Table } from '../table.ts';
 import { removedTargetsOf } from './removed-targets.ts';
 
-/** What a write to one of the ranges is given. */
+/** The facts for a write to one of the ranges. */
 export function graphsOfWrite(graphs: GraphWrites, write: RangeWrite, ranges: readonly IndexedRange[]): GraphWrites {
   if (!write.merge) return graphs;
   const at = ranges.findIndex(({ rangeId }) => rangeId === write.rangeId);
@@ -23,7 +23,7 @@ export function hasGraphs(table: Table): boolean {
 }
 
 /**
- * What the writer has to know of the table's graph indexes; undefined when it has none. `ranges` are all of the table, and
+ * The facts about the table's graph indexes that the writer needs; undefined when it has none. `ranges` are all of the table, and
  * this is called when the write is on its way: every edge that was acknowledged before then is at or below their heads.
  */
 export function graphWritesOf(table: Table, ranges: readonly IndexedRange[]): GraphWrites | undefined {

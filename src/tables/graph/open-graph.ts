@@ -14,7 +14,7 @@ import { freshnessOf, hasReplayed, waitUntilReplayed } from '../../query/executi
 import type { Table } from '../table.ts';
 import { removedTargetsOf } from './removed-targets.ts';
 
-/** What a search is asked for beside what the table and its indexes say. */
+/** The members of a search beside those that follow from the table and its indexes. */
 export type GraphSearchRequest = Omit<NativeGraphRequest, 'range_starts' | 'edges_max' | 'nodes_max' | 'millis_max'> &
   Partial<Pick<NativeGraphRequest, 'edges_max' | 'nodes_max' | 'millis_max'>>;
 

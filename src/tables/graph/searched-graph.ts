@@ -29,7 +29,7 @@ export interface Partial {
   partial?: PartialReason;
 }
 
-/** What decides on nodes of an answer. */
+/** The visibility of nodes of an answer. */
 export interface Decider {
   visibility: Visibility;
   /** The nodes of an answer that it depends on. */
@@ -110,7 +110,7 @@ export class SearchedGraph {
         for (const { decider, undecided } of open) await decider.visibility.decide(undecided);
         continue;
       }
-      // What nobody has looked at is shown to nobody.
+      // Nodes that were not checked are shown to nobody.
       for (const { decider, undecided } of open) decider.visibility.hide(undecided);
       return partialOf({ ...(await search()), partial: 'nodes' });
     }

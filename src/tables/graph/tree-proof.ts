@@ -36,7 +36,7 @@ export async function appendToTrees(log: RangeLog, request: WriteRequest, tables
       if (attempt === attemptsMax) throw isConflict(error) ? error : changedMeanwhile();
       const changes = unprovenChanges(error);
       if (changes) proof = new TreeProof(request, tables, changes);
-      // What the proof was read from has changed: it is read again.
+      // The documents that the proof was read from have changed: they are read again.
       else if (proof && isConflict(error)) proof = undefined;
       else throw error;
     }

@@ -171,7 +171,7 @@ function totalOf(documents: readonly PreviewedIndexDocument[]): IndexPreview['to
   };
 }
 
-/** What the table would come to if all its documents were like these. */
+/** The estimate for the table if all its documents were like these. */
 function estimateOf(
   documents: number,
   total: IndexPreview['total'],

@@ -6,7 +6,7 @@ import type { IndexRecord } from '../../storage/catalog/catalog-records.ts';
 import type { NewIndex } from '../../storage/storage-calls.ts';
 import type { IndexRole, TableIndex } from './table-index.ts';
 
-/** What the catalog keeps of an index as JSON: its configuration, and the schema that maps the fields of full text. */
+/** The record of an index in the catalog, as JSON: its configuration, and the schema that maps the fields of full text. */
 interface StoredIndex {
   config: CheckedIndexConfig;
   schema?: TableSchema;

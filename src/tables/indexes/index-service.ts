@@ -41,7 +41,7 @@ interface IndexServiceDeps {
   clock: Clock;
 }
 
-/** What a report is made with. */
+/** The services of a report. */
 interface Reported {
   clock: Clock;
   caller: Caller;

@@ -44,7 +44,7 @@ interface ScanBounds {
 interface ScanLines {
   render(document: StoredDocument, shown: ShownParts | undefined): string;
   parts: PartProjection | undefined;
-  /** What the documents are to match. */
+  /** The condition on the documents. */
   filter: NativePlan | undefined;
   /** Some documents are hidden from the caller. */
   hides: boolean;
@@ -63,12 +63,12 @@ export interface FoundDocument {
   readonly version: number;
 }
 
-/** What a lookup is to find. */
+/** The request of a lookup. */
 interface Wanted {
   readonly table: Table;
   readonly key: string;
   readonly projection: Projection;
-  /** What the document must match to be seen; undefined where all may be. */
+  /** The condition on documents that may be seen; undefined where all may be. */
   readonly permitted: Permitted | undefined;
 }
 
@@ -251,7 +251,7 @@ export class DocumentReads {
   }
 }
 
-/** What a scan says instead of a damaged document of which nobody can tell whether it is hidden. */
+/** The line of a scan in place of a damaged document that may be hidden from the caller. */
 const unknownLine = JSON.stringify({
   _error: {
     code: 'data_corrupted',
@@ -259,7 +259,7 @@ const unknownLine = JSON.stringify({
   },
 });
 
-/** What a scan says instead of a damaged document. */
+/** The line of a scan in place of a damaged document. */
 function damagedLine(key: string, what: string): string {
   const message = `${what} ${JSON.stringify(key)} does not match its checksum; write the document again`;
   return JSON.stringify({ _id: key, key, _error: { code: 'data_corrupted', message } });

@@ -6,7 +6,7 @@ import type { NativePlan } from '../../query/plan/native-plan.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import type { Table } from '../table.ts';
 
-/** What an index says of a filter. */
+/** The answer of an index about a filter. */
 interface IndexedMatches {
   /** It shows every row up to this sequence. */
   throughSequence: number;
@@ -53,7 +53,7 @@ export class ScanFilter {
     return documents.map(({ ordinal }) => matchOfChanged.get(ordinal) ?? holds(indexed.ordinals, ordinal));
   }
 
-  /** What the index says of a row whose body cannot be read; undefined where it has not seen it. */
+  /** The answer of the index for a row whose body cannot be read; undefined where it has not seen it. */
   showed({ ordinal, sequence }: { ordinal: number; sequence: number }): boolean | undefined {
     const indexed = this.#indexed;
     return indexed && sequence <= indexed.throughSequence ? holds(indexed.ordinals, ordinal) : undefined;

@@ -3,7 +3,7 @@ import type { TableSchema } from '../../protocol/database/tables.ts';
 import { checkTableName } from '../../protocol/names.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-/** What becomes of the rows that name a row which is deleted. */
+/** The action on rows that name a deleted row. */
 export type OnDelete = 'restrict' | 'cascade' | 'set_null';
 
 export interface RelationalColumn {

@@ -5,7 +5,7 @@ import { tablesNaming } from './constrained-tables.ts';
 import { isRelational, relationalColumns } from './relational-schema.ts';
 import { rowPages } from './row-pages.ts';
 
-/** What a restore is about to publish, and what will be beside it. */
+/** The tables that a restore is about to publish, and those that will be beside them. */
 interface Restored {
   readonly staged: Table;
   /** That it is to have. */

@@ -118,7 +118,7 @@ export class SqlInstant {
     }
   }
 
-  /** What a row must match to be seen by the caller. */
+  /** The condition on rows that the caller may see. */
   #permitted(table: Table): NativePlan | undefined {
     const { caller, nowMs } = this.#deps;
     const { ttlDurationMs, hasTextIndex, name, settings } = table;

@@ -7,7 +7,7 @@ interface StagedTransform {
   readonly upsert: boolean;
 }
 
-/** What is staged for one key. */
+/** The staged write of one key. */
 export interface StagedKey {
   /** JSON object to be put; null: the document is deleted; undefined: it stays what is stored. */
   readonly base: Uint8Array | null | undefined;
@@ -29,19 +29,19 @@ interface Entry {
   size: StagedSize;
 }
 
-/** What staged writes take. */
+/** The size of staged writes. */
 interface StagedSize {
   readonly operations: number;
   /** Of memory. */
   readonly bytes: number;
 }
 
-/** What is staged between two savepoints, by table and key. */
+/** The writes staged between two savepoints, by table and key. */
 type Layer = Map<string, Map<string, Entry>>;
 
 const nothing: StagedSize = { operations: 0, bytes: 0 };
 
-/** What an operation costs beside its bytes. */
+/** The cost of an operation beside its bytes. */
 const overheadBytes = 128;
 
 /**
@@ -115,7 +115,7 @@ function over(below: StagedKey | undefined, above: StagedKey | undefined): Stage
   return { base: below.base, transforms: [...below.transforms, ...above.transforms] };
 }
 
-/** What an operation takes. */
+/** The size of an operation. */
 export function sizeOf({ key, change }: StagedOperation): StagedSize {
   const body = 'base' in change ? change.base : change.transform.operations;
   return { operations: 1, bytes: overheadBytes + 2 * key.length + (body?.byteLength ?? 0) };

@@ -33,7 +33,7 @@ interface SessionsDeps {
   readonly freshId: () => string;
 }
 
-/** What a read inside of a transaction answers. */
+/** The answer of a read inside of a transaction. */
 export interface Snapshot {
   readonly table: string;
   readonly key: string;

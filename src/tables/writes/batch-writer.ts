@@ -44,7 +44,7 @@ const enrichedTriesMax = 3;
 const checkedTriesMax = 16;
 const batchMembers = Object.keys(batchRequest.properties);
 
-/** What metrics want to know of writes. */
+/** The events of writes for metrics. */
 interface WriteObserver {
   wrote(counts: BatchCounts): void;
   /** A write waits because indexing is behind. */
@@ -363,7 +363,7 @@ export class BatchWriter {
 /** A request and, if it has one, its key. */
 type NamedRequest = Pick<WriteRequest, 'requestId' | 'key'>;
 
-/** What the request did when it was sent first, wherever in the tables that it names its answer is kept. */
+/** The answer that the request got when it was sent first, wherever in the tables that it names its answer is kept. */
 function repeatedWrites({ key }: NamedRequest, leases: TableLease[], at: Stamp): WrittenRange[] | undefined {
   if (!key) return undefined;
   for (const { stored } of leases.flatMap(({ ranges }) => ranges)) {

@@ -5,7 +5,7 @@ import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { ReadAssertion } from '../../storage/write-request.ts';
 import type { Table } from '../table.ts';
 
-/** What the transforms of a frame will make of the documents that are stored now. */
+/** The results of a frame's transforms on the documents that are stored now. */
 interface ForeseenTransforms {
   /**
    * Row of the transform -> the document's body behind it; undefined for a row that a later one of its document follows.

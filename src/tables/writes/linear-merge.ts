@@ -47,7 +47,7 @@ export function checkRecords(envelope: MergeEnvelope, records: number): void {
   throw new ServiceError('invalid_request', message);
 }
 
-/** What each range has to do: every range that the page's interval touches, with or without records of its own. */
+/** The work of each range: every range that the page's interval touches, with or without records of its own. */
 export async function planMerge(
   bytes: Uint8Array<ArrayBuffer>,
   table: Table,

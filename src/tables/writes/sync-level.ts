@@ -34,7 +34,7 @@ export function readSyncLevel(value: unknown, fallback: SyncLevel): IndexWait {
   }
 }
 
-/** What `readSyncLevel` reads as this. */
+/** The texts that `readSyncLevel` reads as this level. */
 export function syncLevelOf(wait: IndexWait): SyncLevel {
   switch (wait) {
     case 'none':

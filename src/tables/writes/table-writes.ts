@@ -4,14 +4,14 @@ import type { AnsweredWrite } from '../../storage/range/request-answers.ts';
 import type { AppliedWrite, RangeWrite } from '../../storage/write-request.ts';
 import type { Table, TableLease } from '../table.ts';
 
-/** What a request does to one table, whose ranges are held open for it. */
+/** The changes of a request to one table, whose ranges are held open for it. */
 export interface TableWrites {
   table: Table;
   lease: TableLease;
   writes: RangeWrite[];
 }
 
-/** What a request did to one range. */
+/** The result of a request in one range. */
 export type WrittenRange = AnsweredWrite & Pick<AppliedWrite, 'isLater'> & { firstSequence?: number | undefined };
 
 export function rangesOf(parts: TableWrites[]): Map<number, IndexedRange> {

@@ -6,7 +6,7 @@ import type { Table } from '../table.ts';
 import type { IndexWait } from './sync-level.ts';
 import { rangesOf, type TableWrites, type WrittenRange } from './table-writes.ts';
 
-/** What a write did. `error` says which part of a committed write cannot be seen yet. */
+/** The result of a write. `error` says which part of a committed write cannot be seen yet. */
 export interface WriteOutcome<Counts> {
   status: 'committed' | 'committed_repair_required';
   counts: Counts;

@@ -118,7 +118,7 @@ class SchemaCompiler {
     return this.expression(merged, depth + 1);
   }
 
-  /** What a reference, or a chain of them, refers to. */
+  /** The target of a reference, or of a chain of them. */
   #followed(schema: unknown): unknown {
     let at = schema;
     for (let hop = 0; isObject(at) && at.$ref !== undefined; hop += 1) {

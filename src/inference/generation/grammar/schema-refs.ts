@@ -3,7 +3,7 @@ import { isObject, type SchemaObject, typesOf, unsupported } from './schema-keyw
 /** What is looked at before anything is compiled: objects and arrays, and places that are referred to. */
 const refBounds = { parts: 16_384, refs: 512 } as const;
 
-/** What `$ref` points to. Only places in the schema itself: nothing is ever fetched. */
+/** The target of `$ref`. Only places in the schema itself: nothing is ever fetched. */
 export function resolveRef(root: unknown, ref: unknown): unknown {
   if (typeof ref !== 'string') throw unsupported('$ref', 'has to be a string');
   if (ref !== '#' && !ref.startsWith('#/')) {

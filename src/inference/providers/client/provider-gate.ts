@@ -47,7 +47,7 @@ export interface GateCall {
   readonly tokens: number;
 }
 
-/** What one request came to. */
+/** The result of one request. */
 export interface Answered<T> {
   readonly value: T;
   readonly tokens: number;
@@ -58,7 +58,7 @@ const retries: Backoff = { firstMs: 250, maxMs: 4_000 };
 /** A request that somebody waits for waits so long for a provider that is about to be asked again. */
 const patienceMs = 2_000;
 
-/** What all requests to one provider go through: slots, rate limits, the breaker, and retries. */
+/** The gate of all requests to one provider: slots, rate limits, the breaker, and retries. */
 export class ProviderGate {
   readonly #deps: GateDeps;
   readonly #slots: RequestSlots;

@@ -11,10 +11,10 @@ import { ModelEmbeddings } from './model-embeddings.ts';
 import { scoresOf } from './openai-provider.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 
-/** What one request may hold: https://docs.cohere.com/reference/embed. */
+/** The bounds of one request: https://docs.cohere.com/reference/embed. */
 export const cohereBatch: BatchBounds = { items: 96, bytes: 256 * 1024 };
 
-/** What its models are told about a text; they make other vectors of questions than of documents. */
+/** The type of a text for its models; they make other vectors of questions than of documents. */
 export function cohereInputType(task: EmbedTask | undefined): string {
   if (task === 'CLASSIFICATION') return 'classification';
   if (task === 'CLUSTERING') return 'clustering';

@@ -6,7 +6,7 @@ import type { RemoteEmbedding } from './remote-embedding.ts';
 /** Names of models come from requests. */
 const embeddingsMax = 1_024;
 
-/** What a provider makes vectors with: one `RemoteEmbedding` for a model, a length and a task, which knows what it has learned. */
+/** The embedders of a provider: one `RemoteEmbedding` for a model, a length and a task, which knows what it has learned. */
 export class ModelEmbeddings {
   readonly #open: (request: EmbedRequest) => RemoteEmbedding;
   readonly #opened = new LRUCache<string, RemoteEmbedding>({ max: embeddingsMax });

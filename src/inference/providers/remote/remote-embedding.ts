@@ -6,7 +6,7 @@ import type { Embeddings, EmbedItem, EmbedRequest, SparseVector } from '../../em
 import { faultOf } from '../client/fault.ts';
 import type { Answered, GateCall } from '../client/provider-gate.ts';
 
-/** What a provider takes in one request. */
+/** The bounds of one request to a provider. */
 export interface BatchBounds {
   readonly items: number;
   /** Of all texts in UTF-8. One that is larger goes alone. */

@@ -31,7 +31,7 @@ interface Entry {
 const idleMs = 60_000;
 
 /**
- * What a model opens beside its weights: states of several precisions and lengths, and models that draft. Each is opened
+ * The memory of a model beside its weights: states of several precisions and lengths, and models that draft. Each is opened
  * under the memory limit; where that leaves no room, the least recently used that is idle goes.
  */
 export class LazyPool {

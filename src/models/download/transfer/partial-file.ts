@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsync, openSync, rmSync, statSync, truncateSync,
 import { promisify } from 'node:util';
 import { DownloadError, DownloadStopped } from './download-error.ts';
 
-/** What a file must be when it is whole. */
+/** The size and digest of a whole file. */
 export interface WantedFile {
   readonly bytes: number;
   readonly digest: FileDigest;

@@ -13,7 +13,7 @@ export interface ChunkedIndex {
   /** Under which its chunks are shown. */
   readonly chunksName: string;
   readonly definition: VectorIndexDefinition;
-  /** What a vector depends on beside its text. */
+  /** Everything that a vector depends on, beside its text. */
   readonly vectorFingerprint: string;
 }
 

@@ -14,7 +14,7 @@ export interface Encoded {
   readonly spans?: readonly (readonly [from: number, to: number])[];
 }
 
-/** What a template puts around texts, and the segment of what is in it. */
+/** The text that a template puts around texts, and the segment of what is in it. */
 interface Frame {
   readonly marks: readonly (readonly number[])[];
   readonly markTypes: readonly (readonly number[])[];
