@@ -1,5 +1,5 @@
 import type { AllowedVariable } from '../../config/named-sections/credential-kinds.ts';
-import { namesHost } from '../../config/named-sections/host-pattern.ts';
+import { mayReceive, namesHost } from '../../config/named-sections/host-pattern.ts';
 import { parseReferences, type Reference, variableOfSecret } from '../../lib/text/credential-references.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { SecretStore } from './secret-store.ts';
@@ -64,8 +64,12 @@ export class Credentials {
   #valueOf(reference: Reference, url: URL): string {
     const found = this.#find(reference);
     if (found === undefined) throw new ServiceError('credential_unavailable', missing(reference));
-    if (found.hosts === undefined || namesHost(found.hosts, url)) return found.value;
-    throw new ServiceError('host_not_allowed', `${nameOf(reference)} may not be sent to the host "${url.hostname}"`);
+    if (found.hosts === undefined || mayReceive(found.hosts, url)) return found.value;
+    const how = namesHost(found.hosts, url) ? ' without encryption; use https, or name the host with its port' : '';
+    throw new ServiceError(
+      'host_not_allowed',
+      `${nameOf(reference)} may not be sent to the host "${url.hostname}"${how}`,
+    );
   }
 
   /** A secret of the file, else the variable of its name. */

@@ -19,6 +19,15 @@ export function namesHost(patterns: readonly string[], url: URL): boolean {
   });
 }
 
+/**
+ * Whether a value that is for these hosts may be sent to the address. Plain HTTP shows it to everybody on the way: beyond the machine
+ * itself it takes a pattern with its port, or `any`.
+ */
+export function mayReceive(patterns: readonly string[], url: URL): boolean {
+  const isOpen = url.protocol === 'http:' && !isLoopback(url.hostname);
+  return namesHost(isOpen ? patterns.filter((each) => /^any$|:\d+$/i.test(each)) : patterns, url);
+}
+
 const defaultPorts: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' };
 
 function meansHost(name: string, host: string): boolean {

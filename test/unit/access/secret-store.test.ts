@@ -182,6 +182,29 @@ describe('credentials', () => {
     }
   });
 
+  test('go over plain HTTP to the machine itself only, unless the port is named with the host', () => {
+    using setting = new Setting();
+    const { secrets, credentials } = credentialsOf(setting, { KEY: 'k' }, [{ name: 'KEY', hosts: ['api.openai.com'] }]);
+    secrets.put('bound', 'b', ['api.openai.com', 'loopback', 'Box.local:9000']);
+    const outcome = (reference: string, url: string) => codeOf(() => credentials.resolve(reference, new URL(url)));
+    for (const url of ['http://api.openai.com/v1', 'http://api.openai.com:443/v1']) {
+      expect([outcome('${secret:bound}', url), outcome('${KEY}', url)]).toEqual([
+        'host_not_allowed',
+        'host_not_allowed',
+      ]);
+    }
+    for (const url of [
+      'https://api.openai.com',
+      'http://127.0.0.1:8080',
+      'http://localhost',
+      'http://box.local:9000',
+    ]) {
+      expect([url, outcome('${secret:bound}', url)]).toEqual([url, 'done']);
+    }
+    secrets.put('bound', 'b', ['any']);
+    expect(outcome('${secret:bound}', 'http://box.local')).toBe('done');
+  });
+
   test('go to the hosts that they are bound to and to no other', () => {
     using setting = new Setting();
     const variables = [{ name: 'KEY', hosts: ['api.openai.com'] }];
