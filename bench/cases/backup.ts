@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { HttpConnection, requestBytes } from '../client/http-connection.ts';
@@ -28,6 +28,8 @@ interface Turn {
   portable: { seconds: number; bytes: number; restoreSeconds: number };
   native: { seconds: number; restoreSeconds: number };
   zstdSeconds: number;
+  /** Bytes of the backup's lines, of those that `zstd -3` makes of them. */
+  sizeRatio: number;
   incrementSeconds: number;
   memoryBytes: number;
   /** 99 of 100 writes take no longer, milliseconds. */
@@ -50,7 +52,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
       ours: bytesPerSecond((each) => each.portable.seconds),
       peer: { name: 'zstd -3 over the same lines in a file', values: bytesPerSecond((each) => each.zstdSeconds) },
       aim: { kind: 'at_least', value: 0.7 },
-      notes,
+      notes: { ...notes, bytesOfZstd: turns.map((each) => each.sizeRatio.toFixed(3)).join(', ') },
     }),
     compare({
       name: 'portable-restore',
@@ -125,8 +127,11 @@ async function turn({ placement, progress, seed }: BenchContext, count: number):
   const lines = join(settings.path, 'lines');
   const bytes = await unpack(join(archive.path, 'portable'), lines);
   const zstdSeconds = await seconds(() => zstd(lines));
+  const sizeRatio = packedBytes(join(archive.path, 'portable')) / statSync(packedPath(lines)).size;
   const besideMs = await writesUntil(server, backUp('beside'));
   await load(server, bodies(0, Math.ceil(count / 100), seed + 1));
+  // As the full one, it is not measured beside a graph that is built.
+  await untilIdle(() => server.process.cpuUs());
   const incrementSeconds = await seconds(() => backUp('increment', { base_backup_id: 'portable' }));
   const nativeSeconds = await seconds(() => backUp('native', { format: 'native' }));
   await server.dropTable('t');
@@ -141,6 +146,7 @@ async function turn({ placement, progress, seed }: BenchContext, count: number):
     portable: { seconds: portableSeconds, bytes, restoreSeconds: await restored('portable') },
     native: { seconds: nativeSeconds, restoreSeconds: await restored('native') },
     zstdSeconds,
+    sizeRatio,
     incrementSeconds,
     memoryBytes: peak - idle,
     writes: { idleMs, besideMs },
@@ -221,9 +227,19 @@ async function unpack(folder: string, to: string): Promise<number> {
   return bytes;
 }
 
+/** Bytes of the files of lines in a backup's folder. */
+function packedBytes(folder: string): number {
+  const names = (readdirSync(folder, { recursive: true }) as string[]).filter((name) => name.endsWith('.ndjson.zst'));
+  return names.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+}
+
+function packedPath(path: string): string {
+  return join(`${path}.out`, 'lines.zst');
+}
+
 async function zstd(path: string): Promise<void> {
   mkdirSync(`${path}.out`);
-  const packer = Bun.spawn(['zstd', '-3', '-q', '-f', path, '-o', join(`${path}.out`, 'lines.zst')]);
+  const packer = Bun.spawn(['zstd', '-3', '-q', '-f', path, '-o', packedPath(path)]);
   if ((await packer.exited) !== 0) throw new Error('zstd failed');
 }
 

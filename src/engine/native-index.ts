@@ -27,12 +27,18 @@ export class NativeIndex {
   }
 
   /**
-   * Opens the index at its last checkpoint, or an empty one. `wipe` removes what the directory holds before.
+   * Opens the index at its last checkpoint, or an empty one. `wipe` removes what the directory holds before; `isLoaded` is that
+   * of `definitionJson`.
    * Throws IndexFaultError when the directory has to be wiped.
    */
-  static async open(directory: string, definition: IndexDefinition, wipe: boolean): Promise<NativeIndex> {
+  static async open(
+    directory: string,
+    definition: IndexDefinition,
+    wipe: boolean,
+    isLoaded = false,
+  ): Promise<NativeIndex> {
     if (wipe) rmSync(directory, { recursive: true, force: true });
-    const json = definitionJson(definition);
+    const json = definitionJson(definition, isLoaded);
     return new NativeIndex(await awaitNative(() => nativeAddon().openIndex(directory, json)));
   }
 

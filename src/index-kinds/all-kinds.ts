@@ -53,11 +53,13 @@ export function sourceArtifactOf(config: CheckedIndexConfig): string | undefined
   return config.type === 'embeddings' && !config.sparse ? config.source_artifact_name : undefined;
 }
 
-/** The definition as the engine reads it. */
-export function definitionJson(definition: IndexDefinition): string {
+/** The definition as the engine reads it. `isLoaded`: nobody searches it before it has all of its rows. */
+export function definitionJson(definition: IndexDefinition, isLoaded = false): string {
   const { name, incarnation, memOnly } = definition;
+  const kind = kindOf(definition);
   const common = { name, incarnation: String(incarnation), mem_only: memOnly };
-  return JSON.stringify({ ...common, ...kindOf(definition).nativeOptions(definition) });
+  const ofLoad = isLoaded ? kind.nativeOptionsOfLoad : {};
+  return JSON.stringify({ ...common, ...kind.nativeOptions(definition), ...ofLoad });
 }
 
 /** The part id of an index; undefined for one that follows documents. */

@@ -45,6 +45,9 @@ export const dense: IndexKind<DenseConfig, DenseDefinition> = {
       ? `${external ? '' : 'managed '}dense ${dimension}${chunker ? (chunker.late === true ? ' in late chunks' : ' in chunks') : ''}`
       : `dense ${dimension} of enrichment ${artifact}`,
   nativeOptions: ({ partId, dimension, metric }) => ({ type: 'dense', index_id: partId, dimension, metric }),
+  // Rows that are scanned before they become a graph. A graph that is made of many rows at once takes the least work, and one
+  // under way is lost when the table is published.
+  nativeOptionsOfLoad: { tail_bytes: 64 * 1_024 * 1_024 },
   writtenVectors: ({ dimension, metric, managed, artifact }) =>
     managed || artifact ? { kind: 'managed' } : { kind: 'dense', dimension, metric },
   vectorSearch: { hasDistance: true, takesEffort: true, defaultLimit: () => undefined },

@@ -67,6 +67,8 @@ export interface IndexKind<Config extends CommonIndexConfig, Definition extends 
   shapeOf(config: Config): string | undefined;
   /** The options by which the engine opens it, beside name, incarnation and whether it is kept in memory. */
   nativeOptions(definition: Definition): object;
+  /** The same while its table is loaded and nobody searches it: what serves searches alone may wait. */
+  readonly nativeOptionsOfLoad?: object;
   writtenVectors(definition: Definition): Omit<WrittenVectors, 'name' | 'id'>;
   /** How it is searched by a vector; undefined when it takes none. */
   readonly vectorSearch?: {

@@ -48,17 +48,21 @@ export async function* readLines(
   file: ArchiveFile,
   from: LinePosition = { block: 0, byte: 0 },
 ): AsyncGenerator<LinePage, void> {
-  let rest: Uint8Array = new Uint8Array(0);
-  for await (const { number, bytes: text } of readBlocks(store, file, from.block)) {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const { number, bytes } of readBlocks(store, file, from.block)) {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const skipped = number === from.block ? from.byte : 0;
-    const joined = rest.byteLength === 0 ? text.subarray(skipped) : join(rest, text);
-    const before = skipped - rest.byteLength;
-    const { lines, ends } = split(joined);
-    const used = ends.at(-1) ?? 0;
-    rest = joined.subarray(used);
+    const { lines, ends } = split(text, skipped);
+    const [first] = ends;
+    // What the block before has of the first line.
+    if (first === undefined) rest = Buffer.concat([rest, text.subarray(skipped)]);
+    else {
+      if (rest.byteLength > 0) lines[0] = Buffer.concat([rest, text.subarray(skipped, first - 1)]);
+      rest = text.subarray(ends.at(-1));
+    }
     if (rest.byteLength > lineBytesMax) throw corrupted(file.name, 'has a line that is too long');
     // A line that ends in this block has the next one behind it.
-    const next = ends.map((end) => positionIn(number, before + end, text.byteLength));
+    const next = ends.map((end) => positionIn(number, end, text.byteLength));
     if (lines.length > 0) yield { lines, next };
   }
   if (rest.byteLength > 0) throw corrupted(file.name, 'ends in the middle of a line');
@@ -87,23 +91,15 @@ function positionIn(block: number, byte: number, blockSize: number): LinePositio
   return byte < blockSize ? { block, byte } : { block: block + 1, byte: 0 };
 }
 
-/** The lines that end in the bytes, and behind which byte each ends. */
-function split(bytes: Uint8Array): { lines: Buffer[]; ends: number[] } {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+/** The lines that end in the text, from `start` on, and behind which byte each ends. */
+function split(text: Buffer, start: number): { lines: Buffer[]; ends: number[] } {
   const lines: Buffer[] = [];
   const ends: number[] = [];
-  let used = 0;
-  for (let end = text.indexOf(newline); end !== -1; end = text.indexOf(newline, used)) {
+  let used = start;
+  for (let end = text.indexOf(newline, used); end !== -1; end = text.indexOf(newline, used)) {
     lines.push(text.subarray(used, end));
     used = end + 1;
     ends.push(used);
   }
   return { lines, ends };
-}
-
-function join(left: Uint8Array, right: Uint8Array): Uint8Array {
-  const both = new Uint8Array(left.byteLength + right.byteLength);
-  both.set(left);
-  both.set(right, left.byteLength);
-  return both;
 }

@@ -1,3 +1,5 @@
+import { assert } from '../assert.ts';
+
 /**
  * The body of a part: one blob for a document and a definition (an index, an enrichment), in SQLite and in frames.
  * Little-endian; its twin is `native/base/src/part/`, and each form has a file of its own in both.
@@ -24,7 +26,9 @@ type PartForm = (typeof partForm)[keyof typeof partForm];
 
 /** The part id of the index or the enrichment that the part belongs to. */
 export function partIdOfBody(body: Uint8Array): number {
-  return viewOf(body).getUint32(0, true);
+  assert(body.byteLength >= headBytes, 'the body of a part is shorter than its head');
+  // A view would need the buffer of every body, which the runtime makes when it is first asked for.
+  return ((body[0] ?? 0) | ((body[1] ?? 0) << 8) | ((body[2] ?? 0) << 16) | ((body[3] ?? 0) << 24)) >>> 0;
 }
 
 /** One of `partForm`, or a number that a later release knows. */

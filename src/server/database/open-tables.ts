@@ -13,6 +13,7 @@ import { WriterBudget } from '../../indexing/writer-budget.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { descriptorLimit } from '../../runtime/descriptor-limit.ts';
+import type { Table } from '../../tables/table.ts';
 import { TableService } from '../../tables/table-service.ts';
 import { indexEvents } from '../observability/index-events.ts';
 import { buildJobs } from './background-services.ts';
@@ -65,11 +66,11 @@ export async function openTables(
       stored,
       log,
       indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
-      openIndex,
+      openIndex: openIndexOf(table),
       removeIndexFiles: (directory: string, definition: IndexDefinition) =>
         rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
       clock,
-      options: applierBounds(limits),
+      options: table.isStaged ? loadBounds(limits) : applierBounds(limits),
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
         indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
       writers,
@@ -103,5 +104,13 @@ function applierBounds(limits: LimitOptions) {
   };
 }
 
-const openIndex: RangeIndexOpener = (directory, definition) => (wipe) =>
-  NativeIndex.open(indexDirectory(directory, definition), definition, wipe);
+/** Of a table that a restore loads: nobody sees its rows before all are there, so they are shown with each checkpoint. */
+function loadBounds(limits: LimitOptions) {
+  const { checkpointIntervalMs: visibilityMs, checkpointBytesMax: visibilityBytes } = limits;
+  return { ...applierBounds(limits), visibilityMs, busyVisibilityMs: visibilityMs, visibilityBytes };
+}
+
+function openIndexOf({ isStaged }: Table): RangeIndexOpener {
+  return (directory, definition) => (wipe) =>
+    NativeIndex.open(indexDirectory(directory, definition), definition, wipe, isStaged);
+}

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { searchGraph } from '../../../src/engine/native-graph.ts';
 import { NativeIndex } from '../../../src/engine/native-index.ts';
 import { queryIndexes } from '../../../src/engine/native-query.ts';
-import { type IndexDefinition, isVectorIndex, kindOf } from '../../../src/index-kinds/all-kinds.ts';
+import { definitionJson, type IndexDefinition, isVectorIndex, kindOf } from '../../../src/index-kinds/all-kinds.ts';
 import type { RangeIndex } from '../../../src/indexing/range-index.ts';
 import { FrameBuilder, rowKind, rowOrdinalIsNew } from '../../../src/lib/document-frame.ts';
 import { type Edge, edgesBody } from '../../../src/lib/parts/edges-part.ts';
@@ -129,4 +129,15 @@ test('a kind says which rows concern its indexes, and how they are searched', ()
     ['sparse', 'parts', false, false, 10],
     ['graph', 'parts', undefined, undefined, undefined],
   ]);
+});
+
+test('vectors of a table that is loaded before anybody searches it wait for a graph until there are many', async () => {
+  const definition = { ...identity, kind: 'dense', dimension: 2, metric: 'l2_squared', memOnly: true } as const;
+  expect(JSON.parse(definitionJson(definition, true))).toEqual({
+    ...JSON.parse(definitionJson(definition)),
+    tail_bytes: 64 * 1_024 * 1_024,
+  });
+  // The engine refuses options that it does not know.
+  const index = await NativeIndex.open('unused', definition, false, true);
+  await index.close();
 });
