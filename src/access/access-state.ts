@@ -175,7 +175,7 @@ export class AccessState {
     return { principal: { kind: 'granted', name: user.name, grants: held }, rowFilter };
   }
 
-  /** What the holder of a key has: never more than its user. Undefined when that one is gone. */
+  /** The grants of a key's holder: never more than its user. Undefined when that one is gone. */
   sessionOfKey(key: ApiKey): Session | undefined {
     const user = this.#users.get(key.userName);
     if (user === undefined) return undefined;

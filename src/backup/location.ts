@@ -132,7 +132,7 @@ function rootOf({ id, options: { root = '' } }: OtherConnection): string {
   throw new ServiceError('location_unavailable', `the connection "${id}" has no root that is an absolute path`);
 }
 
-/** What every path of the connection begins with, without a slash at either end. */
+/** The prefix of every path of the connection, without a slash at either end. */
 function baseOf(connection: OtherConnection): string {
   const base = connection.options.protocol === 'filesystem' ? rootOf(connection) : (connection.options.prefix ?? '');
   return base.replaceAll(/^\/+|\/+$/g, '');

@@ -5,7 +5,7 @@ import { ProgressBar } from './progress-bar.ts';
 export class PullProgress {
   readonly #write: (text: string) => void;
   readonly #bar: ProgressBar;
-  /** What is being fetched, shown with its first bytes: a source that does not answer is one line, not two. */
+  /** A download is shown with its first bytes: a source that does not answer is one line, not two. */
   #file: string | undefined;
 
   constructor(write: (text: string) => void, terminal: boolean) {

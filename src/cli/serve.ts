@@ -30,7 +30,7 @@ export function serveVerb(load: () => Promise<StartServer>): Verb {
   };
 }
 
-/** What it takes to resolve a name is loaded only where there is one: the port opens without it. */
+/** The module that resolves names is loaded only where there is one: the port opens without it. */
 async function addressOf(address: ListenAddress, allowPublic: boolean): Promise<ListenAddress> {
   if (address.host === '127.0.0.1') return address;
   const { bindAddress } = await import('./listen-address.ts');

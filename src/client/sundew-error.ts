@@ -8,7 +8,7 @@ interface ErrorFacts {
   readonly cause?: unknown;
 }
 
-/** What the database answered instead of a result, or why it could not be reached. */
+/** The error of the database in place of a result, or the reason why it could not be reached. */
 export class SundewError extends Error {
   override readonly name = 'SundewError';
   /** Stable; `docs/errors.md` lists them. `connection_failed`: there was no answer, or it was cut off. */

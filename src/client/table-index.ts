@@ -56,7 +56,7 @@ export class TableIndex {
   }
 
   /**
-   * What the index embeds of a few documents, or would embed with `config`, and what all documents would cost. Nothing is
+   * The texts that the index embeds of a few documents, or would embed with `config`, and the cost of all documents. Nothing is
    * stored; the embedder is asked, so it is not sent again where its answer is lost.
    */
   preview(request: IndexPreviewRequest = {}, options: CallOptions = {}): Promise<IndexPreview> {

@@ -25,7 +25,7 @@ export interface TransactionTable<Document> {
 /** A transaction under way. */
 export interface Transaction {
   table<Document = JsonDocument>(table: string | Table<Document>): TransactionTable<Document>;
-  /** What `work` has staged is forgotten where it throws. What it has read is still checked. */
+  /** The writes that `work` has staged are forgotten where it throws. Its reads are still checked. */
   savepoint<T>(work: () => Promise<T>): Promise<T>;
 }
 

@@ -82,7 +82,7 @@ export class LivePass {
   async #run(connections: Connection[]): Promise<void> {
     const { clock, probe } = this.#deps;
     for (const [id, { atMs }] of this.#kept) if (clock.monotonicMs() - atMs >= keptMs) this.#kept.delete(id);
-    // What is not looked at again in this pass must not answer for it.
+    // An earlier result that is not refreshed in this pass must not answer for it.
     for (const { id } of connections) this.#kept.delete(id);
     const stop = new AbortController();
     const queue = connections.values();

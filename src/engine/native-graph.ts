@@ -96,7 +96,7 @@ export interface NativeGraphRequest {
 export interface NativeGraphAnswer {
   nodes?: NativeGraphNode[];
   edges?: NativeEdge[];
-  /** What the next page of edges is asked for with. */
+  /** The token that asks for the next page of edges. */
   next?: string;
   paths?: { nodes: string[]; edges: NativeEdge[]; total_weight: number; length: number }[];
   matches?: { nodes: NativeGraphNode[]; path?: NativeEdge[] }[];

@@ -1,4 +1,4 @@
-/** What this installation can run models with, by the names of the wire. */
+/** The backends of this installation, by the names of the wire. */
 export interface AvailableBackends {
   /** llama.cpp */
   readonly native: boolean;
@@ -13,7 +13,7 @@ export interface AvailableBackends {
 const gpuKinds = ['metal', 'cuda', 'vulkan'] as const;
 export type GpuKind = (typeof gpuKinds)[number];
 
-/** What llama.cpp has a package for on this machine; they are installed on purpose only. */
+/** The devices for which llama.cpp has a package on this machine; they are installed on purpose only. */
 export function gpuKind(platform: string = process.platform, arch: string = process.arch): GpuKind | undefined {
   return gpuKinds.find((kind) => isInstalled(`${llamaPackage(platform, arch)}-${kind}`));
 }

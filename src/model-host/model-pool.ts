@@ -52,7 +52,7 @@ interface Slot {
   /** False for what only prepares inputs, which takes no model's place. */
   readonly isModel: boolean;
   readonly bytes: number;
-  /** What its process has taken beside, and said so; below zero where it gave back what was expected of it. */
+  /** The memory that its process has taken beside, and reported; below zero where it gave back what was expected of it. */
   reservedBytes: number;
   readonly loading: Promise<readonly [ModelProcess, LoadedInfo]>;
   /** Aborted when the model is no longer wanted. */
@@ -99,7 +99,7 @@ export class ModelPool {
     return await this.use(spec, (process) => process.run(name, input, options), options);
   }
 
-  /** What the model turned out to be; loads it when it is not. */
+  /** The properties of the model; loads it when it is not loaded. */
   async info(spec: HostSpec, signal?: AbortSignal): Promise<LoadedInfo> {
     return await this.use(spec, (_process, info) => Promise.resolve(info), { signal });
   }

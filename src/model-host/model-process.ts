@@ -120,7 +120,7 @@ export class ModelProcess {
     return this.#residentBytes;
   }
 
-  /** What the process took when its model was loaded, before it took anything more. */
+  /** The memory of the process when its model was loaded, before it took more. */
   get loadedBytes(): number {
     return this.#loadedBytes;
   }
@@ -250,7 +250,7 @@ export class ModelProcess {
     // Nobody need have waited for it.
     this.#loaded.promise.catch(() => undefined);
     for (const pending of [...this.#pending.values()]) pending.fail(this.#interrupted());
-    // What waited in them has been given up by now.
+    // Requests that waited in them have been given up by now.
     for (const file of this.#memoryFiles) closeSync(file);
     if (!this.#stopping) {
       this.#deps.onCrash(

@@ -14,7 +14,7 @@ export interface ModelSpec {
   readonly kind: ModelKind | 'predictors';
   /** `name` or `owner/name`; with the kind it identifies what is loaded. */
   readonly name: string;
-  /** What the model is expected to take, weights and contexts, until it has been loaded and says so itself. */
+  /** The memory that the model is expected to take, weights and contexts, until it has been loaded and says so itself. */
   readonly bytes: number;
   readonly model?: InstalledModel;
   readonly predictor?: InstalledPredictor;

@@ -1,4 +1,4 @@
-/** What the header of a RIFF WAVE file says. */
+/** The header of a RIFF WAVE file. */
 export interface WavHeader {
   /** 1 for integers, 3 for floating point numbers; others are compressed. */
   readonly encoding: number;

@@ -27,7 +27,7 @@ export interface InstalledModel {
   readonly kvCacheBytesPerToken?: number;
   /** Seconds since 1970: when the weights were put there. */
   readonly created: number;
-  /** What the manifest says, completed from the files. */
+  /** The content of the manifest, completed from the files. */
   readonly manifest: ModelManifest & Required<Pick<ModelManifest, 'capabilities' | 'inputs' | 'variants'>>;
   /** Where `context_length` is known from. */
   readonly contextSource: 'manifest' | 'model' | 'unknown';
@@ -149,7 +149,7 @@ function fromOnnx(kind: ModelKind, header: OnnxHeader, directory: string): Model
   };
 }
 
-/** What the model was made to read, which the tokenizer may bound further. */
+/** The length that the model was made to read, which the tokenizer may bound further. */
 function contextOf(directory: string, config: Record<string, unknown>): number | undefined {
   const trained = positive(readFolderJson(directory, 'sentence_bert_config.json')?.max_seq_length);
   if (trained !== undefined) return trained;

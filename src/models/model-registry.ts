@@ -22,7 +22,7 @@ interface Candidate {
   readonly directory: string;
 }
 
-/** What one directory turned out to hold, and the state of its files when it was looked at. */
+/** The model in one directory, and the state of its files when it was looked at. */
 interface ScannedDirectory<T> {
   readonly signature: string;
   readonly described: T | RefusedModel;

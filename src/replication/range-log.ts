@@ -3,7 +3,7 @@ import type { AppliedWrite, EntryListener, RangeId, WriteRequest } from '../stor
 /** The ordered logs of the ranges, through which every write goes. */
 export interface RangeLog {
   /**
-   * What was appended is durable, applied on this node and visible to reads when `append` resolves, over all the ranges
+   * A request is durable, applied on this node and visible to reads when `append` resolves, over all the ranges
    * that the request names or over none; a request that fails has changed nothing. Answers come in the order of the request's
    * writes. An answer with `isLater` is committed as well, and its range takes it as soon as it can.
    */

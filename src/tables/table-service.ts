@@ -180,7 +180,7 @@ export class TableService implements TableLookup {
     });
   }
 
-  /** What a relational table names has to be there. */
+  /** Checks that the tables exist that a relational table names. */
   #checkRelational(name: string, schema: TableSchema, indexes: readonly CheckedIndexConfig[], caller: Caller): void {
     for (const config of indexes) if (isRelational(schema)) checkRelationalIndex(config);
     for (const { name: column, references } of relationalColumns(schema)) {

@@ -72,7 +72,7 @@ export class CatalogAuthenticator implements Authenticator {
     this.#verified.clear();
   }
 
-  /** What is not is checked again, and takes its place. */
+  /** An entry that is not is checked again, and takes its place. */
   #isFresh({ expiresMs, untilMs }: Verified): boolean {
     const { clock } = this.#deps;
     if (expiresMs !== undefined && clock.nowMs() >= expiresMs) return false;

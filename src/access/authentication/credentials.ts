@@ -1,6 +1,6 @@
 import { readBase64 } from '../../lib/text/base64.ts';
 
-/** What the header `Authorization` carries, without a word on whether it is right. */
+/** The content of the header `Authorization`, unchecked. */
 export type Credential =
   | { readonly kind: 'key'; readonly keyId: string; readonly secret: string }
   | { readonly kind: 'password'; readonly user: string; readonly password: string };

@@ -100,7 +100,7 @@ export class SecretStore {
     return true;
   }
 
-  /** What is in effect, once it is known to be what the file holds: nothing that was put there by hand is overwritten. */
+  /** The secrets in effect, once they are known to be those of the file: nothing that was put there by hand is overwritten. */
   #writable(): ReadonlyMap<string, SecretRecord> {
     this.#refresh();
     if (!this.#failed) return this.#records;

@@ -54,7 +54,7 @@ export class Copier {
     if (this.#isStopped) throw new Error('the server stops');
     this.#channel ??= openChannel<CopyCalls>(startWorker(new URL('./copier.worker.ts', import.meta.url), 'copier'), {
       onEvent: () => undefined,
-      // What waited has failed; the next file gets a new thread.
+      // Copies that waited have failed; the next file gets a new thread.
       onFailure: () => {
         this.#channel = undefined;
       },

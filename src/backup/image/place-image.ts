@@ -22,7 +22,7 @@ interface ImageDeps {
 interface ImagePlace {
   readonly table: Table;
   readonly rangeId: number;
-  /** What the table is like now; files of indexes that it has no more are left out. */
+  /** The state of the table now; files of indexes that it has no more are left out. */
   readonly manifest: TableManifest;
   readonly aboveSequence: number;
 }

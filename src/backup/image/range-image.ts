@@ -30,7 +30,7 @@ interface ImageTarget {
   fileName(file: number): string;
 }
 
-/** What of `checkpoint.json` is needed here (`native/base/src/checkpoint_files.rs`). */
+/** The members of `checkpoint.json` that are needed here (`native/base/src/checkpoint_files.rs`). */
 interface CheckpointText {
   checkpoint: string;
 }
@@ -64,7 +64,7 @@ export class RangeImage implements AsyncDisposable {
         await image.#linkIndex(from, index.incarnation);
       }
       failpoint('backup.after-links');
-      // What is left in the log is copied with it, and taken into the file by a restore.
+      // Pages that are left in the log are copied with it, and taken into the file by a restore.
       await storage.walCheckpoint(range.rangeId);
       await image.#copyDocuments(directory.documentsFile(range.rangeId, range.generation));
       return image;

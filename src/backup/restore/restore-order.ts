@@ -37,7 +37,7 @@ async function namedBy(name: string, chain: BackupChain): Promise<readonly strin
     const { schema } = JSON.parse(manifest.settings) as TableSettings;
     return relationalColumns(schema).flatMap(({ references }) => references?.table ?? []);
   } catch (error) {
-    // What is damaged fails by itself, with the table alone.
+    // A damaged manifest fails by itself, with its table alone.
     if (error instanceof SyntaxError || error instanceof TypeError) return [];
     if (error instanceof ServiceError && !error.retryable) return [];
     throw error;

@@ -148,7 +148,7 @@ function enrichmentsOf(manifest: TableManifest) {
   }));
 }
 
-/** What the manifest says of the table has to be what a table can have. */
+/** Checks that a table can be what the manifest says of it. */
 async function check(manifest: TableManifest): Promise<void> {
   try {
     const { schema } = JSON.parse(manifest.settings) as TableSettings;

@@ -5,11 +5,11 @@ const hitsShown = 5;
 const suggestionsShown = 4;
 const wordColumns = 26;
 
-/** What somebody might type into the last search, key by key. */
+/** The text that a user might type into the last search, key by key. */
 const keystrokes = ['vol', 'volc', 'volcan', 'volcanic e', 'volcanic er'] as const;
 const keystrokesWidth = Math.max(...keystrokes.map((typed) => typed.length));
 
-/** What the terminal shows of a match: the server is asked to mark it so. */
+/** The marks of a match in the terminal: the server is asked to mark it so. */
 const marks = { pre: '[', post: ']' };
 
 /** A word, a phrase, slips of the finger, counts, and a search that answers while it is typed, each with its time. */

@@ -28,7 +28,7 @@ const timeouts = {
 export class SqlPool {
   readonly #options: PoolOptions;
   readonly #sql: SQL;
-  /** What the database has turned out to be. */
+  /** The kind of the database, once it is known. */
   #prelude: keyof typeof timeouts;
 
   constructor(options: PoolOptions) {

@@ -1,4 +1,4 @@
-/** What the browser of the user brings back. */
+/** The parameters that the browser of the user brings back. */
 export interface Callback {
   readonly state: string;
   /** Either the code, or what went wrong in the words of the protocol. */

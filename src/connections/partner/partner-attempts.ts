@@ -180,7 +180,7 @@ export class PartnerAttempts {
   }
 }
 
-/** What a partner says in a query string: words of the protocol only. */
+/** The text of a partner in a query string: words of the protocol only. */
 function sentenceOf(error: string | undefined): string {
   const words = (error ?? '').replaceAll(/[^A-Za-z0-9_ .-]/g, '').slice(0, errorCharsMax);
   return words === '' ? 'the partner brought no code' : `the partner refused the login: ${words}`;

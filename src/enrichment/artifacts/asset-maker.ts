@@ -8,7 +8,7 @@ const encoder = new TextEncoder();
 /** Of one asset, in bytes. */
 const assetBytesMax = 4 * 1024 * 1024;
 
-/** What a producer makes of each source; the sources of a batch are asked for side by side. */
+/** The result of a producer for each source; the sources of a batch are asked for side by side. */
 export function assetMaker(producer: () => Producer): PartMaker {
   return async (sources, call, onMade) => {
     const produce = producer();

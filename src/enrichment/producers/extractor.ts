@@ -13,7 +13,7 @@ interface ExtractorOptions {
   readonly spans: boolean;
 }
 
-/** What the schema asks for, found in the text of the source, as JSON. */
+/** The findings that the schema asks for in the text of the source, as JSON. */
 export function extractorProducer(
   provider: () => Provider,
   { model, schema, threshold, flat, ...shown }: ExtractorOptions,

@@ -15,7 +15,7 @@ interface GeneratorOptions {
   readonly temperature: number;
 }
 
-/** What a model writes about the source, which is one message of a user. Nothing is asked about nothing. */
+/** The text of a model about the source, which is one message of a user. An empty source is not sent. */
 export function generatorProducer(
   provider: () => Provider,
   { model, prompt, tokensMax, temperature }: GeneratorOptions,

@@ -15,7 +15,7 @@ interface Helper {
   readonly run: (input: HelperInput) => unknown;
 }
 
-/** What stands for an image, sound or document that is put in place after the rendering. */
+/** The placeholder of an image, sound or document that is put in place after the rendering. */
 export const mediaHelper = 'media';
 /** Options of `media`; `as` chooses between the text of a document and a picture of its first page. */
 export const mediaOptions = ['url', 'as'];

@@ -57,7 +57,7 @@ function readInline(artifact: unknown): ArtifactConfig | undefined {
   throw refused('`artifact` must be an enrichment with a `name`; name one that the table has in `source.artifact`');
 }
 
-/** What is made of artifacts is known after the commit, when a write can be refused no more. */
+/** Edges of artifacts are known after the commit, when a write can be refused no more. */
 function refuseOfDocuments(types: readonly EdgeTypeConfig[]): void {
   const type = types.find(({ field, topology }) => field !== undefined || topology === 'tree');
   if (!type) return;

@@ -22,7 +22,7 @@ export interface ManagedMembers {
 export const coveragePolicies = ['strict', 'partial', 'best_effort'] as const;
 export const publicationPolicies = ['progressive', 'atomic'] as const;
 
-/** What clients say of indexes that are not complete. Kept and shown: every index works by the first of each. */
+/** The policies of clients for indexes that are not complete. Kept and shown: every index works by the first of each. */
 export type EmbeddingsPolicies = {
   coverage_policy?: (typeof coveragePolicies)[number];
   publication_policy?: (typeof publicationPolicies)[number];

@@ -69,7 +69,7 @@ export async function embedItems(
   };
   for (const [index, item] of items.entries()) if (item instanceof ServiceError) fail(index, item);
   const places = placesOf(items, isText);
-  // What is read together has its prefix once.
+  // Texts that are read together have their prefix once.
   const prefixAt = (at: number) => (together && at > 0 ? '' : prefix);
   const texts = places.map((index, at) => prefixed(items[index] as EmbedText, prefixAt(at)));
   const empty = emptyTexts(places.map((index) => items[index] as EmbedText));

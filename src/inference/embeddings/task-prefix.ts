@@ -26,7 +26,7 @@ export const inputTypes = {
 const instructionPlace = '{instruction}';
 
 /**
- * What goes in front of every text. An instruction takes the place of the task's own prefix: inside the prefix called
+ * The prefix of every text. An instruction takes the place of the task's own prefix: inside the prefix called
  * `instruction` where the model has one, else as it is, with a space behind it. A task that the model has no prefix for
  * adds nothing.
  */

@@ -130,7 +130,7 @@ async function byGeneration(
   };
 }
 
-/** What the model was sure enough of. Relations keep the places of their ends. */
+/** The findings of which the model was sure enough. Relations keep the places of their ends. */
 function above(extraction: Extraction, threshold: number): Extraction {
   const { entities, relations, classifications } = extraction;
   const kept = entities.filter(({ score }) => score >= threshold);

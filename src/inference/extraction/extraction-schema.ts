@@ -1,4 +1,4 @@
-/** What is to be found in texts. Any part may be empty, not all of them. */
+/** The schema of findings in texts. Any part may be empty, not all of them. */
 export interface ExtractionSchema {
   readonly entities: readonly string[];
   readonly relations: readonly RelationType[];

@@ -4,7 +4,7 @@ import { closeJson } from './close-json.ts';
 import type { Extraction, ExtractionSchema, FoundEntity, FoundText } from './extraction-schema.ts';
 import { TextFinder } from './find-text.ts';
 
-/** What the output schema makes a generator write. */
+/** The output of a generator under the output schema. */
 interface Output {
   readonly entities?: readonly { readonly label: string; readonly text: string }[];
   readonly relations?: readonly { readonly type: string; readonly source: string; readonly target: string }[];
@@ -15,7 +15,7 @@ interface Output {
 }
 
 /**
- * What a generator wrote, as findings in the text. Entities that do not stand in the text are left out, and relations
+ * The output of a generator, as findings in the text. Entities that do not stand in the text are left out, and relations
  * between such. A score is the mean chance of the tokens that spell the value.
  */
 export function readOutput(

@@ -13,7 +13,7 @@ export function isFlat(schema: ExtractBody['schema']): schema is FlatSchema {
   return names.length > 0 && !names.some((name) => members.includes(name));
 }
 
-/** What is asked for, in the form with `inputs`. Throws `invalid_request` where that is nothing. */
+/** The requested schema, in the form with `inputs`. Throws `invalid_request` where it is empty. */
 export function extractionSchema(body: ExtractionSchemaBody): ExtractionSchema {
   const structures = Object.entries(body.structures ?? {}).map(([name, { fields }]) => ({
     name,

@@ -39,7 +39,7 @@ export interface GenerationOptions {
 
 export interface GenerationOutput {
   readonly result: GenerateResult;
-  /** What was not given to `onPiece`. */
+  /** The pieces that were not given to `onPiece`. */
   readonly deltas: readonly OutputDelta[];
   readonly finish: FinishReason;
 }
@@ -122,7 +122,7 @@ export async function generateChoices(
   options: GenerationOptions,
 ): Promise<readonly GenerationOutput[]> {
   const models = findModels(request, deps);
-  // What renders templates starts up while the model is loaded.
+  // The thread that renders templates starts up while the model is loaded.
   if (!deps.pool.isLoaded(models.model)) deps.templates.render('', {}).catch(() => undefined);
   const watches = Array.from({ length: request.choices }, () => deps.generations.begin(models.model.name));
   // One that fails ends the others.
@@ -176,10 +176,10 @@ function choicesOf(
   return outputs;
 }
 
-/** What the rest of an output means, and why it ended. */
+/** The meaning of an output's rest, and why it ended. */
 export function finished(result: GenerateResult, parser: OutputParser): GenerationOutput {
   const read = parser.push(result.text);
-  // What ends behind the last argument has only lost the end of its mark.
+  // A call that ends behind the last argument has only lost the end of its mark.
   const called = parser.callCount > 0 && (result.finish === 'stop' || parser.callsAreWhole);
   const deltas = [...read, ...parser.finish()];
   return { result, deltas, finish: called ? 'tool_calls' : result.finish };

@@ -18,11 +18,11 @@ interface SpeculationRequest {
   readonly tokens: number;
 }
 
-/** What an output goes on with, without a chat template. */
+/** The text that an output continues, without a chat template. */
 export interface RawPrompt {
   /** A text, or tokens of the model. */
   readonly input: string | readonly number[];
-  /** What is to stand behind the output. */
+  /** The text behind the output. */
   readonly suffix: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { callIdMark, type NamedCalls, type ToolCallFormat, taggedCalls } from './tools/tool-call-format.ts';
 
-/** What one piece of output means to the caller. */
+/** The meaning of one piece of output for the caller. */
 export type OutputDelta =
   | { readonly kind: 'reasoning'; readonly text: string }
   | { readonly kind: 'content'; readonly text: string }
@@ -20,7 +20,7 @@ export interface OutputParserOptions {
 
 const thinkOpen = '<think>';
 const thinkClose = '</think>';
-/** What may follow the arguments of a call that has no mark at its end. */
+/** The text that may follow the arguments of a call without a mark at its end. */
 const bareEnd = /^\s*\}/;
 const listedEnd = /^\s*\}\s*([,\]])/;
 const callHead = /^\s*(?:[[,]\s*)?\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\S)/;
@@ -78,7 +78,7 @@ export class OutputParser {
     return this.#take();
   }
 
-  /** What was held back, now that nothing follows. */
+  /** The text that was held back, now that nothing follows. */
   finish(): OutputDelta[] {
     const rest = this.#pending;
     this.#pending = '';
@@ -203,7 +203,7 @@ export class OutputParser {
     const text = this.#pending.trimStart();
     const further = join.trim() === '' ? beforeName : join;
     if (text.startsWith(further)) {
-      // What stands in front of a name belongs to the head.
+      // Text in front of a name belongs to the head.
       this.#pending = further === beforeName ? text : text.slice(further.length);
       this.#state = 'call-head';
       return true;
@@ -228,7 +228,7 @@ export class OutputParser {
   }
 }
 
-/** What ends a call behind its arguments, or only its object; where another one follows in a list, with the comma. */
+/** The end of a call behind its arguments, or only of its object; where another one follows in a list, with the comma. */
 function endOfCall(form: ToolCallFormat): RegExp {
   if (form.close !== '') return new RegExp(RegExp.escape(form.close.trim()));
   if ('beforeName' in form) return /^/;

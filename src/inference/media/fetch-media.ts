@@ -174,7 +174,7 @@ async function readAnswer(
   return { bytes: Buffer.concat(pieces), mediaType: headers['content-type'] };
 }
 
-/** What may be otherwise the next time is an Error; a host that does not want to give it will not want to again. */
+/** A failure that may pass by itself is an Error; a host that does not want to give it will not want to again. */
 function checkStatus(status: number, where: string): void {
   if (status === 200) return;
   if (status === 404 || status === 410) {

@@ -6,7 +6,7 @@ interface Signature {
   readonly marks: readonly (readonly [offset: number, text: string])[];
 }
 
-/** What is taken, by how its bytes begin. What is not here is refused: drawings and documents are programs. */
+/** The accepted types, by how their bytes begin. Others are refused: drawings and documents are programs. */
 const signatures: readonly Signature[] = [
   { type: 'image/png', marks: [[0, '\u0089PNG\r\n\u001a\n']] },
   { type: 'image/jpeg', marks: [[0, '\u00ff\u00d8\u00ff']] },

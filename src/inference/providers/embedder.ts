@@ -9,7 +9,7 @@ import type { Provider } from './provider.ts';
 /** The model of one provider, ready to embed. */
 export interface Embedder {
   /**
-   * What vectors depend on: the provider, the model and the length that was asked for, never a key or an address. Vectors
+   * The fingerprint of vectors: the provider, the model and the length that was asked for, never a key or an address. Vectors
    * of different fingerprints are not compared.
    */
   readonly fingerprint: string;

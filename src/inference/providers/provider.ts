@@ -11,7 +11,7 @@ import type { Reranked, RerankRequest } from '../reranking/rerank-texts.ts';
 export interface ReadRequest {
   readonly model: string;
   readonly images: readonly MediaReference[];
-  /** What to look for; undefined to read all that is written. */
+  /** The schema to look for; undefined to read all that is written. */
   readonly prompt: string | undefined;
   /** Of the text of one image. */
   readonly tokensMax: number;
@@ -37,10 +37,10 @@ export interface Provider {
   ): Promise<readonly GenerationOutput[]>;
   /** Where a model cuts a text; absent where there are no models for it. */
   cut?(request: ChunkRequest, call: InferenceCall): Promise<CutText>;
-  /** What is written in each image; absent where there are no models for it. */
+  /** Reads the text in each image; absent where there are no models for it. */
   read?(request: ReadRequest, call: InferenceCall): Promise<readonly string[]>;
-  /** What is said; absent where there are no models for it. */
+  /** Transcribes speech; absent where there are no models for it. */
   transcribe?(request: TranscribeRequest, call: InferenceCall): Promise<string>;
-  /** What the schema asks for, in each text; absent where there are no models for it. */
+  /** Finds what the schema asks for in each text; absent where there are no models for it. */
   extract?(request: ExtractRequest, call: InferenceCall): Promise<Extracted>;
 }

@@ -37,7 +37,7 @@ export class ChatTemplates {
       startWorker(new URL('./template.worker.ts', import.meta.url), 'templates'),
       {
         onEvent: () => undefined,
-        // What waited has failed; the next rendering gets a new thread.
+        // Renderings that waited have failed; the next one gets a new thread.
         onFailure: () => {
           this.#channel = undefined;
         },

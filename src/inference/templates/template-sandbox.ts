@@ -28,7 +28,7 @@ const templateOptions: TemplateOptions = {
   outputCharsMax: 4 * 1024 * 1024,
 };
 
-/** What the interpreter answers; told apart inside it, where the error still is what it was. */
+/** The answer of the interpreter; told apart inside it, where the error still is what it was. */
 type Outcome = { text: string } | { stage: 'parse' | 'render'; message: string };
 
 interface Machine {
@@ -158,7 +158,7 @@ export class TemplateSandbox implements Disposable {
     }
     const error: unknown = context.dump(answer.error);
     answer.error.dispose();
-    // What was interrupted, or is out of memory, is not used again.
+    // An interpreter that was interrupted, or is out of memory, is not used again.
     this[Symbol.dispose]();
     throw new ServiceError('inference_failed', `the chat template of the model was stopped: ${messageOf(error)}`);
   }

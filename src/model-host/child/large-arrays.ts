@@ -72,7 +72,7 @@ function liftArray(array: ArrayBufferView, path: readonly string[], writer: Regi
   return null;
 }
 
-/** What the other process names must be the message's own. */
+/** Regions that the other process names must be the message's own. */
 function member(value: unknown, name: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) {
     throw new Error(`the message has no place "${name}"`);

@@ -3,7 +3,7 @@ import type { Pixels } from './pixels.ts';
 /** The input of an encoder, about which a decoder writes: texts, or images. */
 export interface Seq2SeqInput {
   readonly sources: readonly (string | Pixels)[];
-  /** What each output begins with, for models that are told what to do that way. */
+  /** The beginning of each output, for models that take their task that way. */
   readonly prompt: string | undefined;
   /** Tokens of one output at most. */
   readonly tokensMax: number;

@@ -1,6 +1,6 @@
 export interface TagEntitiesInput {
   readonly texts: readonly string[];
-  /** What to look for, at least one label. */
+  /** The labels to look for, at least one. */
   readonly labels: readonly string[];
   /** How sure the model has to be, 0 to 1. */
   readonly threshold: number;

@@ -7,7 +7,7 @@ export interface TranscribeInput {
   readonly translate: boolean;
 }
 
-/** What was said in one stretch of the sound, as long as the model hears at one time. */
+/** The text of one stretch of the sound, as long as the model hears at one time. */
 export interface SpokenSegment {
   /** In seconds from the beginning. */
   readonly start: number;
@@ -22,7 +22,7 @@ export interface TranscribeResult {
   /** Of the sound, in seconds. */
   readonly duration: number;
   readonly text: string;
-  /** What was spoken, as far as the model tells languages apart. */
+  /** The spoken language, as far as the model tells languages apart. */
   readonly language: string | undefined;
   readonly tokens: number;
 }

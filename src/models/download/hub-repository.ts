@@ -13,7 +13,7 @@ import type { FileDigest } from './transfer/partial-file.ts';
 const pagesMax = 20;
 const hex = (length: number) => Type.String({ pattern: `^[0-9a-f]{${length}}$` });
 
-/** What the hub says of a revision, and of each of its files; there is more, which nobody needs. */
+/** The hub's answer about a revision and each of its files; members that are not needed are left out. */
 const revisionSchema = Type.Object({ sha: hex(40) });
 const treeSchema = Type.Array(
   Type.Object({
@@ -46,7 +46,7 @@ export function isHubRepository(text: string): boolean {
 }
 
 /**
- * What to pull for `hub:OWNER/NAME[@REVISION][#PATH]`: the one GGUF file, or the ONNX weights (eight bits before others)
+ * The files to pull for `hub:OWNER/NAME[@REVISION][#PATH]`: the one GGUF file, or the ONNX weights (eight bits before others)
  * with what they need. Revision and digests are those that the hub tells now. Throws `DownloadError`.
  */
 export async function hubEntry(

@@ -18,7 +18,7 @@ import { digestText, PartialFile, type WantedFile, type WriteBytes } from './tra
 export interface PullEntry {
   readonly name: string;
   readonly kind: ModelKind;
-  /** What is to be said in the manifest, besides what the files tell. */
+  /** The members of the manifest that the files do not tell. */
   readonly manifest: ModelManifest;
   readonly files: readonly PullFile[];
 }

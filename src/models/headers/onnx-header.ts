@@ -26,7 +26,7 @@ const fileBytesMax = 2 ** 31 - 1;
 const textBytesMax = 64 * 1024;
 const irVersions = { least: 3, most: 13 };
 
-/** What the runtime brings along. Anything else would need code that comes with the model. */
+/** The operators that the runtime brings along. Anything else would need code that comes with the model. */
 const knownDomains = ['', 'ai.onnx', 'ai.onnx.ml', 'com.microsoft', 'com.microsoft.nchwc', 'ai.onnx.preview.training'];
 
 /**

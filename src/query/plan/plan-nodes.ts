@@ -1,7 +1,7 @@
 import type { Fuzziness, WordPlanNode } from './word-plan-nodes.ts';
 
 /**
- * What the native engine runs. These objects travel to it as JSON, so their members are named as they are there.
+ * The nodes that the native engine runs. These objects travel to it as JSON, so their members are named as they are there.
  * Every node can be reached from a query string or from a wire node; neither spelling is visible here.
  */
 export type PlanNode =

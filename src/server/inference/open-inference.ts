@@ -119,7 +119,7 @@ export function openObjectFetcher(config: Config, clock: Clock, metrics: Metrics
   return mediaFetcher({ allowedHosts: [], blockPrivateAddresses: false }, config, clock, metrics);
 }
 
-/** What it takes to fetch is loaded when the first medium is asked for. */
+/** The modules for fetching are loaded when the first medium is asked for. */
 function mediaFetcher(
   policy: { readonly allowedHosts: readonly string[]; readonly blockPrivateAddresses: boolean },
   { mediaDeadlineMs: deadlineMs }: Config,

@@ -64,7 +64,7 @@ function holds(ordinals: Uint8Array, ordinal: number): boolean {
   return (((ordinals[Math.floor(ordinal / 8)] ?? 0) >> (ordinal % 8)) & 1) === 1;
 }
 
-/** What a filter of a table is, and what its documents are read with. */
+/** The filter of a table, and the readers of its documents. */
 interface FilteredTable {
   readonly table: Table;
   readonly plan: NativePlan;

@@ -5,7 +5,7 @@ import { UnsupportedKeyword } from './schema-keywords.ts';
 
 const patternCharsMax = 1_024;
 const groupsDeepMax = 16;
-/** What the engine takes for one repetition. */
+/** The most repetitions that the engine takes. */
 export const repetitionsMax = 2_000;
 
 const digit: CodeRange[] = [[48, 57]];
@@ -31,7 +31,7 @@ const classes: Readonly<Record<string, CodeRange[]>> = {
 const controls: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13, 0: 0 };
 /** Code points with a two-character escape in JSON. */
 const escapes = [8, 9, 10, 12, 13, 0x22, 0x5c];
-/** What cannot stand in a JSON string as it is, and half characters. */
+/** Characters that cannot stand in a JSON string as they are, and half characters. */
 const notRaw: readonly CodeRange[] = [
   [0, 0x1f],
   [0x22, 0x22],

@@ -61,7 +61,7 @@ class SchemaCompiler {
       try {
         return this.#exact(rest, depth);
       } catch (error) {
-        // What this schema does not say itself is not for it to leave out.
+        // Members that this schema does not declare itself are not its to leave out.
         if (this.#strict || !(error instanceof UnsupportedKeyword) || !isObject(rest)) throw error;
         if (!Object.hasOwn(rest, error.keyword) || essential.includes(error.keyword)) throw error;
         rest = omit(rest, error.keyword);

@@ -74,7 +74,7 @@ export function keywordsOf(schema: SchemaObject): string[] {
   });
 }
 
-/** What stands beside a keyword and matters; nothing but annotations where this is empty. */
+/** The keywords beside a keyword that matter; only annotations where this is empty. */
 export function keywordsBeside(schema: SchemaObject, keyword: string, allowed: readonly string[] = []): string[] {
   return keywordsOf(schema).filter((each) => each !== keyword && !allowed.includes(each));
 }

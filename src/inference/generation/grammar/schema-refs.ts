@@ -1,6 +1,6 @@
 import { isObject, type SchemaObject, typesOf, unsupported } from './schema-keywords.ts';
 
-/** What is looked at before anything is compiled: objects and arrays, and places that are referred to. */
+/** The schemas that are looked at before any is compiled: objects and arrays, and places that are referred to. */
 const refBounds = { parts: 16_384, refs: 512 } as const;
 
 /** The target of `$ref`. Only places in the schema itself: nothing is ever fetched. */

@@ -92,7 +92,7 @@ function withEnd(messages: readonly ChatMessage[], end: string): readonly ChatMe
   );
 }
 
-/** What stands in front of the mark: behind it the template has ended a message that is to go on. */
+/** The text in front of the mark: behind it the template has ended a message that is to go on. */
 function upTo(rendered: string, end: string | undefined): string {
   if (end === undefined) return rendered;
   const at = rendered.lastIndexOf(end);

@@ -31,7 +31,7 @@ export class PlainText {
     return this.#hideValue(value) as T;
   }
 
-  /** What was rendered, hidden texts in their places again. */
+  /** The rendered text, hidden texts in their places again. */
   pieces(rendered: string): PromptText[] {
     const parts = rendered.split(new RegExp(`${open}(\\d+)${close}`, 'u'));
     return parts.flatMap((part, at) => {

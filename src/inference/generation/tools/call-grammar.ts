@@ -15,11 +15,11 @@ interface CallGrammarOptions {
   readonly loose: boolean;
 }
 
-/** What calls of functions are held to. */
+/** The grammar of calls of functions. */
 interface CallGrammar {
   /** The text that shows that a call has begun. */
   readonly beginning: string;
-  /** What follows it. */
+  /** The text that follows it. */
   readonly rest: string;
   /** The calls with their beginning. */
   readonly whole: string;
@@ -56,7 +56,7 @@ function gapRule(writer: GrammarWriter): string {
   return writer.rule('gap', '[ \\n]?');
 }
 
-/** What follows the mark of a call, or of a list of them. */
+/** The grammar behind the mark of a call, or of a list of them. */
 function objectCalls({ open, close, list }: ObjectCalls, object: string, several: boolean, writer: GrammarWriter) {
   const gap = gapRule(writer);
   const call = writer.rule('object', object);
@@ -78,7 +78,7 @@ function callObject(form: ObjectCalls, tools: readonly FunctionTool[], writer: G
   return `${gap} ":" ${gap} ${writer.rule('called', ways.join(' | '))} ${gap} "}"`;
 }
 
-/** What follows the mark in front of all calls. */
+/** The grammar behind the mark in front of all calls. */
 function namedCalls(
   { beforeName, withId, beforeArguments, close, join, end }: NamedCalls,
   tools: readonly FunctionTool[],

@@ -3,9 +3,9 @@ export type ToolCallFormat = ObjectCalls | NamedCalls;
 
 /** Each call is an object with a name and arguments. */
 export interface ObjectCalls {
-  /** What begins a call, or a list of calls; empty where an output that begins with the object is one call. */
+  /** The beginning of a call, or of a list of calls; empty where an output that begins with the object is one call. */
   readonly open: string;
-  /** What ends a call; empty where its JSON does. */
+  /** The end of a call; empty where its JSON ends it. */
   readonly close: string;
   /** Whether the calls are items of one array behind `open`; otherwise each of them has an `open` of its own. */
   readonly list: boolean;
@@ -14,18 +14,18 @@ export interface ObjectCalls {
 
 /** Each call is a name and, behind a mark, the object of its arguments. */
 export interface NamedCalls {
-  /** What begins the calls. */
+  /** The beginning of the calls. */
   readonly open: string;
-  /** What stands in front of each name. */
+  /** The text in front of each name. */
   readonly beforeName: string;
   /** Whether an identifier may stand behind the name. */
   readonly withId: boolean;
   readonly beforeArguments: string;
-  /** What ends a call; empty where its JSON does. */
+  /** The end of a call; empty where its JSON ends it. */
   readonly close: string;
-  /** What stands between two calls. */
+  /** The text between two calls. */
   readonly join: string;
-  /** What ends the calls. */
+  /** The end of the calls. */
   readonly end: string;
 }
 
@@ -45,7 +45,7 @@ export function listedCalls(open: string): ObjectCalls {
 /** As Llama 3 models write the one call that an answer may be. */
 const bareCall: ObjectCalls = { open: '', close: '', list: false, argumentsName: 'parameters' };
 
-/** What may stand between a name and the identifier of its call. */
+/** The text that may stand between a name and the identifier of its call. */
 export const callIdMark = '[CALL_ID]';
 
 /** As Mistral models write calls since their eleventh tokenizer; some of them with an identifier. */

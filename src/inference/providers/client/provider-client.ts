@@ -65,7 +65,7 @@ export class ProviderClient {
         await http.lines(await this.#request(path, body), call.signal, onFirst, bounds);
         return end();
       } catch (error) {
-        // What was handed over is not handed over again by another attempt.
+        // Lines that were handed over are not handed over again by another attempt.
         if (hasBegun && error instanceof ProviderFailure) throw new ServiceError('upstream_failed', error.message);
         throw error;
       }

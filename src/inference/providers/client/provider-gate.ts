@@ -128,7 +128,7 @@ export class ProviderGate {
       return;
     }
     this.#counts.failures += 1;
-    // What refuses one text, or the key, works.
+    // A provider that refuses one text, or the key, works.
     if (faultOf(error) === 'item' || !retryOf(error).retryable) this.#breaker.succeeded();
     else this.#breaker.failed(retryOf(error).retryAfterMs);
   }
@@ -186,7 +186,7 @@ function retryOf(error: unknown): { retryable: boolean; retryAfterMs: number | u
 
 /** A provider that could not be reached, or answered that it cannot answer now. */
 export class ProviderFailure extends ServiceError {
-  /** What the provider asked for; `retryAfterMs` has a usual time where it asked for none. */
+  /** The pause that the provider asked for; `retryAfterMs` has a usual time where it asked for none. */
   readonly toldRetryAfterMs: number | undefined;
 
   constructor(message: string, retryAfterMs?: number, cause?: unknown) {

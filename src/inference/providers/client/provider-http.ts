@@ -128,7 +128,7 @@ export class ProviderHttp {
     }
   }
 
-  /** What the answer of an error means, in words of the provider without what is secret. */
+  /** The message of an error's answer, in words of the provider without secrets. */
   async #refusal(response: Response, request: ProviderRequest): Promise<ServiceError> {
     const { status } = response;
     const text = await textOf(response, errorBytesMax, request).catch(() => '');

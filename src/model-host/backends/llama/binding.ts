@@ -4,7 +4,7 @@ import type { GgufHeader } from '../../../models/headers/gguf-header.ts';
 import { type GpuKind, gpuKind } from '../../available-backends.ts';
 
 /**
- * What we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as llama.cpp has them.
+ * The members that we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as llama.cpp has them.
  * They are not part of that package's public API, so its version is pinned exactly.
  */
 export interface LlamaBinding {

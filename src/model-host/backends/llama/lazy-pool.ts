@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/clock.ts';
 import type { HostMemory } from '../../child/host-memory.ts';
 
-/** What is opened when it is first asked for. */
+/** An entry and how it is opened, when it is first asked for. */
 export interface Opening<T> {
   readonly key: string;
   /** Memory that it takes. */
@@ -27,7 +27,7 @@ interface Entry {
   cancelIdle: (() => void) | undefined;
 }
 
-/** What was unused for this long goes, in milliseconds. */
+/** An entry goes when it was unused for this long, in milliseconds. */
 const idleMs = 60_000;
 
 /**
@@ -92,7 +92,7 @@ export class LazyPool {
       cancelIdle: undefined,
     };
     this.#entries.set(key, entry);
-    // What could not be opened takes nothing.
+    // An entry that could not be opened takes no memory.
     value.catch(() => {
       if (this.#entries.get(key) === entry) this.#forget(key, entry);
     });

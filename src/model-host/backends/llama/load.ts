@@ -36,7 +36,7 @@ export const load: LoadBackend = async (spec, memory) => {
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    // What llama.cpp says of it is for the log.
+    // The messages of llama.cpp about it are for the log.
     const cause = new Error(await takeLines(), { cause: error });
     throw new ServiceError('model_load_failed', `the model "${spec.name}" could not be loaded: ${reason}`, { cause });
   }
@@ -45,7 +45,7 @@ export const load: LoadBackend = async (spec, memory) => {
 async function openBackend(opened: OpenBinding, spec: ModelSpec, memory: HostMemory): Promise<Backend> {
   const installed = must(spec.model, 'a model of llama.cpp is an installed one');
   const path = join(installed.directory, installed.weights);
-  // What lies there may have changed since it was found.
+  // The files may have changed since they were found.
   const header = readGgufHeader(path);
   const vocabularySize = header.arrays.get('tokenizer.ggml.tokens') ?? 0;
   if (vocabularySize === 0) throw new Error('it has no vocabulary');

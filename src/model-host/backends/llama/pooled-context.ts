@@ -37,7 +37,7 @@ export class PooledContext {
   ): Promise<PooledContext> {
     const context = new binding.AddonContext(model, {
       contextSize: contextTokens,
-      // What is read in one go only can look in both directions.
+      // Only a text that is read in one go can look in both directions.
       batchSize: contextTokens,
       sequences: 1,
       flashAttention: 'auto',

@@ -1,7 +1,7 @@
 /** Threads for one shape of work. */
 export interface ShapeThreads {
   readonly count: number;
-  /** What one token of it takes on one thread, in milliseconds. */
+  /** The time of one of its tokens on one thread, in milliseconds. */
   readonly singleMs: number;
 }
 

@@ -105,7 +105,7 @@ export class Vocabulary implements TokenizerOfModel {
     return this.#model.detokenize(Uint32Array.from(tokens), false);
   }
 
-  /** What the token adds to an output; nothing for control tokens. */
+  /** The text that the token adds to an output; empty for control tokens. */
   bytesOf(token: number): Uint8Array {
     const known = this.#bytes[token];
     if (known !== undefined) return known;

@@ -17,7 +17,7 @@ import type { Encoded } from './text/text-tokenizer.ts';
 const tokensBetweenTurns = 16_384;
 
 type Vector = Float32Array | SparseRow;
-/** What the model says to one text: its vector, or one of each of its runs. */
+/** The output of the model for one text: its vector, or one of each of its runs. */
 type Read = Vector | Float32Array[];
 
 export async function loadEmbedder(spec: ModelSpec): Promise<Backend> {

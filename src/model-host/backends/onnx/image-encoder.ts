@@ -24,7 +24,7 @@ export class ImageEncoder {
     return new ImageEncoder(session);
   }
 
-  /** What the model says to each image: `image_embeds`, or its first output. */
+  /** The output of the model for each image: `image_embeds`, or its first output. */
   async encode(images: readonly Pixels[], { signal, progress }: QueueContext): Promise<OutputTensor[]> {
     const outputs: OutputTensor[] = [];
     for (const { data, width, height } of images) {

@@ -24,7 +24,7 @@ const loaders: { readonly [Kind in ModelSpec['kind']]?: (spec: ModelSpec) => Pro
   predictors: loadPredictor,
 };
 
-/** What models that read or write text do with their vocabulary; it is read when it is first asked for. */
+/** The vocabulary operations of models that read or write text; the vocabulary is read when it is first asked for. */
 function tokensOf({ model }: ModelSpec): OperationHandlers {
   if (model === undefined || !existsSync(join(model.directory, 'tokenizer.json'))) return {};
   let opened: TokenizerOfModel | undefined;

@@ -21,7 +21,7 @@ interface Seq2SeqModel {
   readonly contextTokens: number;
 }
 
-/** What the encoder made of one source. */
+/** The output of the encoder for one source. */
 interface Encoded {
   readonly feeds: Readonly<Record<string, Tensor>>;
   readonly tokens: number;

@@ -165,7 +165,7 @@ export function beginsAtHits(search: GraphSearch): boolean {
   return selectorsOf(search).some(({ from }) => 'ref' in from && from.ref.kind !== 'graph');
 }
 
-/** What the hits are made of cannot begin at them. */
+/** Searches whose results make up the hits cannot begin at the hits. */
 function checkLegs(searches: readonly GraphSearch[]): void {
   for (const search of searchesOfLegs(searches)) {
     if (!beginsAtHits(search)) continue;

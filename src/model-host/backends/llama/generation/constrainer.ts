@@ -81,7 +81,7 @@ export class Constrainer {
     this.#tail += this.#decoder.decode(bytes, { stream: true });
     if (this.#atStart) {
       this.#tail = this.#tail.trimStart();
-      // What begins otherwise is free to its end.
+      // An output that begins otherwise is free to its end.
       this.#begun = !this.#after.startsWith(this.#tail.slice(0, this.#after.length));
       if (this.#begun || this.#tail.length < this.#after.length) return undefined;
     }

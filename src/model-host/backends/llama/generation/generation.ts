@@ -39,7 +39,7 @@ export interface GenerationDeps {
 /** One generation: how much of its prompt has been read, the tokens generated so far, and its end. */
 export class Generation {
   readonly #deps: GenerationDeps;
-  /** What is to be read before tokens are drawn: the prompt, and what was generated where there was less room. */
+  /** The tokens to read before tokens are drawn: the prompt, and what was generated where there was less room. */
   #prompt: readonly number[];
   #settled = Promise.withResolvers<GenerateResult | 'outgrown'>();
   readonly #output: OutputText;

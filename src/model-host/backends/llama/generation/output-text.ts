@@ -44,7 +44,7 @@ export class OutputText {
     return this.#give(this.#held.length - this.#suspectLength(), ({ end }) => end <= this.#given);
   }
 
-  /** What was held back, when no more tokens come. */
+  /** The text that was held back, when no more tokens come. */
   finish(): GenerateEvent | undefined {
     return this.#give(this.#held.length, () => true);
   }

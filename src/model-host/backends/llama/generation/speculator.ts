@@ -23,7 +23,7 @@ interface SpeculatorDeps {
   readonly canRewind: boolean;
 }
 
-/** What an output wants drafts for. */
+/** The output that drafts are made for. */
 interface DraftRequest {
   readonly target: NativeContext;
   readonly threads: Threads;

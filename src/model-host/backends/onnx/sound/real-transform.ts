@@ -4,7 +4,7 @@ const bytesOfFloat = 4;
 
 /** Fourier transform of real numbers, of one even length (KISS FFT). */
 export class RealTransform {
-  /** What is transformed: written by the caller before each run. */
+  /** The input of the transform, written by the caller before each run. */
   readonly input: Float32Array;
   readonly #output: Float32Array;
   readonly #run: () => void;

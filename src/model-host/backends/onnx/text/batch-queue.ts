@@ -3,7 +3,7 @@ import { yieldToEventLoop } from '../../../../lib/concurrency/yield-to-event-loo
 import type { Priority } from '../../../priority.ts';
 import { batchWindow, planBatch } from './plan-batch.ts';
 
-/** What the queue has to know of an input. */
+/** The facts about an input that the queue needs. */
 export interface Sized {
   readonly length: number;
 }

@@ -1,4 +1,4 @@
-/** What it costs to start a run, in the tokens that could have been read meanwhile. */
+/** The cost of starting a run, in the tokens that could have been read meanwhile. */
 const startTokens = 32;
 /** Waiting inputs that are considered for one batch. */
 export const batchWindow = 1_024;

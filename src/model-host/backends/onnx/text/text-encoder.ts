@@ -13,7 +13,7 @@ const batchTokensMax = 512;
 const sampleRows = 4;
 const sampleTokens = 32;
 
-/** What the model said to one batch. */
+/** The output of the model for one batch. */
 export interface EncodedBatch {
   readonly outputs: Awaited<ReturnType<OnnxSession['run']>>;
   readonly items: readonly QueuedText[];
