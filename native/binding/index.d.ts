@@ -139,7 +139,7 @@ export declare function grammarRefused(grammar: number): Uint32Array;
  * As `graphSearch` for edges of a node or a traversal: the body of the answer as its route gives it, but for the time that
  * it took. Null where the search is not short or its answer not whole.
  */
-export declare function graphBodyAtOnce(handles: Array<number>, requestJson: string, removedJson: string): string | null;
+export declare function graphBodyInline(handles: Array<number>, requestJson: string, removedJson: string): string | null;
 
 /** How often the algorithm that runs under the number `operation` has gone through its graph; 0 where none does. */
 export declare function graphIterations(operation: number): number;

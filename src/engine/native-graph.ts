@@ -147,11 +147,11 @@ export async function searchGraph(
  * The body of the answer to a request for edges or a traversal but for the time that it took, where it is whole and found on
  * this thread within some tens of microseconds; otherwise null. Throws `invalid_query`.
  */
-export function graphBodyAtOnce(
+export function graphBodyInline(
   handles: number[],
   request: NativeGraphRequest,
   removed: Readonly<Record<string, readonly number[]>>,
 ): string | null {
   const [requestJson, removedJson] = [JSON.stringify(request), JSON.stringify(removed)];
-  return callNative(() => nativeAddon().graphBodyAtOnce(handles, requestJson, removedJson));
+  return callNative(() => nativeAddon().graphBodyInline(handles, requestJson, removedJson));
 }

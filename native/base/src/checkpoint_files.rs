@@ -30,12 +30,12 @@ pub struct NamedFile {
     pub bytes: u64,
     /// CRC-32 (IEEE) of these bytes; none where the file carries a checksum of its own.
     pub crc: Option<u32>,
-    /// What came after the checkpoint may lie behind these bytes.
+    /// Bytes behind these may have been written after the checkpoint.
     #[serde(default)]
     pub grows: bool,
 }
 
-/// What is durable: the files of a commit, and what else the index has to know of it.
+/// The durable state: the files of a commit, and what else the index has to know of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint<State> {
     pub sequence: u64,
@@ -68,7 +68,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// What has to be durable before `rename`. The names of the files must be durable before a checkpoint speaks of them.
+    /// Files that have to be durable before `rename`. The names of the files must be durable before a checkpoint speaks of them.
     pub fn unsynced(&self) -> impl Iterator<Item = &Path> {
         self.unsynced.iter().map(PathBuf::as_path).chain(directories_of_checkpoint(&self.root, self.is_first))
     }

@@ -1,4 +1,4 @@
-//! What every index of a range promises, whatever it holds.
+//! The contract of an index of a range, whatever it holds.
 
 use crate::error::EngineError;
 use crate::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats};

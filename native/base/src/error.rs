@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-/// What the engine answers when it cannot do what was asked. `code` is one of the codes of
+/// The error of a call that the engine cannot carry out. `code` is one of the codes of
 /// `src/protocol/error-codes.ts`, or one that only the TypeScript side of the boundary sees (`index_damaged`,
 /// `index_incompatible`).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::error::{EngineError, io_failed};
 use crate::report::CheckpointReport;
 use crate::written_checkpoint::WrittenCheckpoint;
 
-/// What became of one of many checkpoints; none when there was no time to begin it.
+/// The outcome of one of many checkpoints; none when there was no time to begin it.
 type Outcome = Option<Result<CheckpointReport, EngineError>>;
 
 /// Threads that write the checkpoints of many indexes.
@@ -173,7 +173,7 @@ mod tests {
         let (scratch, syncs) = (Scratch::new("syncs"), AtomicUsize::new(0));
         let indexes = scratch.indexes(1..21);
         let outcomes = together(&indexes, soon(), || {
-            // What counts is renamed between the two.
+            // The checkpoint itself is renamed between the two.
             let is_second = syncs.fetch_add(1, Ordering::Relaxed) == 1;
             assert!((1..21).all(|at| scratch.0.join(format!("{at}/checkpoint.json")).exists() == is_second));
             Ok(())

@@ -1,4 +1,4 @@
-//! What the native crates share: the error, sets of numbers, the document frame, failpoints, and what every index of a
+//! Code that the native crates share: the error, sets of numbers, the document frame, failpoints, and what every index of a
 //! range promises, and its files on disk.
 
 pub mod bit_set;

@@ -1,4 +1,4 @@
-//! What the index tells its caller.
+//! Reports of an index to its caller.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ pub struct SkippedRow {
     pub reason: String,
 }
 
-/// What became of one frame.
+/// The outcome of one frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ApplyReport {
     pub rows: usize,

@@ -7,7 +7,7 @@ use crate::disk::sync_each;
 use crate::error::{EngineError, io_failed};
 use crate::report::CheckpointReport;
 
-/// What an index does when its checkpoint is durable. Called with whether the index is closed after it, so that nothing
+/// The work of an index once its checkpoint is durable. Called with whether the index is closed after it, so that nothing
 /// needs to be read again.
 type Finish<'i> = Box<dyn FnOnce(bool) -> Result<(), EngineError> + 'i>;
 

@@ -1,4 +1,4 @@
-//! What full text does besides searching: matching and highlighting stored documents, and what a filter lets through.
+//! Calls of full text besides searching: matching and highlighting stored documents, and what a filter lets through.
 
 use std::sync::Arc;
 

@@ -74,7 +74,7 @@ pub fn close_grammar(env: Env, grammar: u32) -> napi::Result<()> {
 fn with<T>(env: &Env, grammar: u32, work: impl FnOnce(&mut Matcher) -> Result<T, EngineError>) -> napi::Result<T> {
     call(env, || {
         let matcher = MATCHERS.get(grammar)?;
-        // What panicked half-way belongs to one request, which has failed by it.
+        // A state that a panic left half-way belongs to one request, which has failed by it.
         work(&mut matcher.lock().unwrap_or_else(PoisonError::into_inner))
     })
 }

@@ -6,7 +6,7 @@ use napi::Env;
 use napi_derive::napi;
 use sundew_base::error::EngineError;
 use sundew_graph::GraphIndex;
-use sundew_graph::search::{GraphAnswer, GraphRequest, RemovedTargets, body_of, search, search_at_once};
+use sundew_graph::search::{GraphAnswer, GraphRequest, RemovedTargets, body_of, search, search_inline};
 
 use crate::guard::{Answered, EngineTask, call};
 use crate::indexes::graph_index;
@@ -21,7 +21,7 @@ pub struct GraphInput {
 }
 
 /// Longer requests are read where there is time for it.
-const AT_ONCE_JSON_BYTES_MAX: usize = 8 * 1024;
+const INLINE_JSON_BYTES_MAX: usize = 8 * 1024;
 
 /// Runs a graph search over the graph index of each range of a table. `removedJson` maps keys of deleted documents to the
 /// sequence of each range up to which edges to them are gone. Answers JSON, at once where the search is short, and by a
@@ -36,8 +36,8 @@ pub fn graph_search(
 ) -> napi::Result<Answered<GraphInput, String>> {
     call(&env, || {
         let indexes = indexes_of(&handles)?;
-        if let Some((answer, _)) = answer_at_once(&indexes, &request_json, &removed_json)? {
-            return to_json(&answer).map(Answered::AtOnce);
+        if let Some((answer, _)) = answer_inline(&indexes, &request_json, &removed_json)? {
+            return to_json(&answer).map(Answered::Inline);
         }
         let input = GraphInput { indexes, request_json, removed_json, operation: Operation::start(operation) };
         Ok(Answered::Later(EngineTask::start(input, |input| {
@@ -52,14 +52,14 @@ pub fn graph_search(
 /// As `graphSearch` for edges of a node or a traversal: the body of the answer as its route gives it, but for the time that
 /// it took. Null where the search is not short or its answer not whole.
 #[napi]
-pub fn graph_body_at_once(
+pub fn graph_body_inline(
     env: Env,
     handles: Vec<u32>,
     request_json: String,
     removed_json: String,
 ) -> napi::Result<Option<String>> {
     call(&env, || {
-        let found = answer_at_once(&indexes_of(&handles)?, &request_json, &removed_json)?;
+        let found = answer_inline(&indexes_of(&handles)?, &request_json, &removed_json)?;
         let body = found.and_then(|(answer, request)| body_of(&answer, &request.search));
         body.transpose().map_err(|error| EngineError::internal(format!("body of a graph search: {error}")))
     })
@@ -75,16 +75,16 @@ fn indexes_of(handles: &[u32]) -> Result<Vec<Arc<GraphIndex>>, EngineError> {
     handles.iter().map(|handle| graph_index(*handle)).collect()
 }
 
-fn answer_at_once(
+fn answer_inline(
     indexes: &[Arc<GraphIndex>],
     request_json: &str,
     removed_json: &str,
 ) -> Result<Option<(GraphAnswer, GraphRequest)>, EngineError> {
-    if request_json.len() + removed_json.len() > AT_ONCE_JSON_BYTES_MAX {
+    if request_json.len() + removed_json.len() > INLINE_JSON_BYTES_MAX {
         return Ok(None);
     }
     let (request, removed) = read(request_json, removed_json)?;
-    let answer = search_at_once(indexes, &request, &removed)?;
+    let answer = search_inline(indexes, &request, &removed)?;
     Ok(answer.map(|answer| (answer, request)))
 }
 

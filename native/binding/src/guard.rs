@@ -84,7 +84,7 @@ where
     I: Send + 'static,
     T: ToNapiValue + TypeName + Send + 'static,
 {
-    AtOnce(T),
+    Inline(T),
     Later(Started<I, T>),
 }
 
@@ -97,7 +97,7 @@ where
         // SAFETY: `env` is valid by the contract of this function.
         unsafe {
             match value {
-                Self::AtOnce(answer) => ToNapiValue::to_napi_value(env, answer),
+                Self::Inline(answer) => ToNapiValue::to_napi_value(env, answer),
                 Self::Later(task) => ToNapiValue::to_napi_value(env, task),
             }
         }

@@ -69,7 +69,7 @@ fn vector_index(handle: u32) -> Result<VectorIndex, EngineError> {
     }
 }
 
-/// What a leg searches: the vector index of a handle, 0 for a leg that has its documents with it.
+/// The index that a leg searches: the vector index of a handle, 0 for a leg that has its documents with it.
 pub fn leg_index(handle: u32) -> Result<LegIndex, EngineError> {
     if handle == 0 { Ok(LegIndex::Listed) } else { vector_index(handle).map(LegIndex::Vectors) }
 }
@@ -119,7 +119,7 @@ pub fn checkpoint_index(env: Env, handle: u32) -> napi::Result<IndexTask<String>
     on_index(&env, handle, |index| to_json(&index.derived().checkpoint()?))
 }
 
-/// What became of one of many checkpoints.
+/// The outcome of one of many checkpoints.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum CheckpointOutcome {

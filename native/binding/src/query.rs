@@ -42,7 +42,7 @@ pub struct NativeHits {
 }
 
 /// Larger plans are read where there is time for it.
-const AT_ONCE_PLAN_BYTES_MAX: usize = 8 * 1024;
+const INLINE_PLAN_BYTES_MAX: usize = 8 * 1024;
 
 /// Nanoseconds that a query of one who asks alone may take on the calling thread: nobody else waits for it.
 const ALONE_NANOS_MAX: u64 = 1_000_000;
@@ -50,7 +50,7 @@ const ALONE_NANOS_MAX: u64 = 1_000_000;
 /// Nanoseconds that a query may take on the calling thread. Where there is one core, handing it over only costs; where there
 /// are several, what takes longer than the way to another thread and back leaves this one free for other requests, and
 /// several ranges are searched side by side.
-fn at_once_nanos_max(is_alone: bool, ranges: usize) -> u64 {
+fn inline_nanos_max(is_alone: bool, ranges: usize) -> u64 {
     static CORES: OnceLock<usize> = OnceLock::new();
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     match *CORES.get_or_init(cores) {
@@ -63,7 +63,7 @@ fn at_once_nanos_max(is_alone: bool, ranges: usize) -> u64 {
 /// Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
 /// leg of the plan its index of each range, leg after leg, 0 for a leg that has its documents with it. `vectors`: the query
 /// vectors of the legs, one after another.
-/// What is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
+/// A query that is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
 /// `operation`, 0 never. `isAlone`: no other caller waits, so that a longer answer at once is better than a promise.
 #[napi(ts_return_type = "NativeHits | Promise<NativeHits>")]
 pub fn query(
@@ -79,11 +79,11 @@ pub fn query(
         let indexes = handles.iter().map(|handle| text_index(*handle)).collect::<Result<Vec<_>, _>>()?;
         let vector_indexes = vector_handles.iter().map(|handle| leg_index(*handle)).collect::<Result<Vec<_>, _>>()?;
         let mut read = None;
-        if plan_json.len() <= AT_ONCE_PLAN_BYTES_MAX {
+        if plan_json.len() <= INLINE_PLAN_BYTES_MAX {
             let plan: QueryPlan = from_json(&plan_json, "query plan")?;
-            let nanos_max = at_once_nanos_max(is_alone, indexes.len());
+            let nanos_max = inline_nanos_max(is_alone, indexes.len());
             if let Some(hits) = retrieval::query_inline(&indexes, &vector_indexes, &plan, &vectors, nanos_max)? {
-                return native_hits(hits, !plan.sort.is_empty()).map(Answered::AtOnce);
+                return native_hits(hits, !plan.sort.is_empty()).map(Answered::Inline);
             }
             read = Some(Box::new(plan));
         }

@@ -220,7 +220,7 @@ fn vector_index(VectorIndexSpec { name, id, kind, dimension, metric, .. }: &Vect
     VectorTarget { name: name.clone(), id: *id, takes }
 }
 
-/// What vectors may hold, written or searched by.
+/// Bounds of vectors, written or searched by.
 #[napi(object)]
 pub struct VectorBounds {
     /// Sum of squares of a dense vector, but for the metric `cosine`: distances of longer ones do not fit a float32.

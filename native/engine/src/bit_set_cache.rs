@@ -7,7 +7,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use sundew_base::bit_set::BitSet;
 
-/// What an entry costs besides its bits and its name, bytes.
+/// The cost of an entry besides its bits and its name, bytes.
 const ENTRY_BYTES: usize = 128;
 
 /// Entries that a cache is laid out for. Each may be small or take all of it.

@@ -9,7 +9,7 @@ const DEPTH_MAX: usize = 200;
 const REPETITIONS_MAX: u32 = 2_000;
 const CODE_MAX: u32 = 0x10_FFFF;
 
-/// What a text defines, in its order.
+/// The rules that a text defines, in its order.
 pub struct Definitions {
     pub bodies: Vec<(String, Expression)>,
     /// Names of rules by the number that `Expression::Rule` holds.

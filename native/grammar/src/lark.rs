@@ -44,7 +44,7 @@ impl Writer {
         let _ = writeln!(self.lines, "{name}: {body}");
     }
 
-    /// What may stand behind a name and its colon.
+    /// The text behind a name and its colon.
     fn body(&mut self, expression: &Expression) -> String {
         match expression {
             Expression::Choice(ways) => {
@@ -55,7 +55,7 @@ impl Writer {
         }
     }
 
-    /// What may stand in a sequence.
+    /// The text of the items of a sequence.
     fn parts(&mut self, expression: &Expression) -> String {
         match expression {
             Expression::Sequence(parts) if !parts.is_empty() => {

@@ -29,7 +29,7 @@ impl Matcher {
             .map_err(|_| refusal("it is too large, or no text satisfies it".to_owned()))?;
         parser.start_without_prompt();
         let mut matcher = Self { vocabulary, parser, shown };
-        // What is too ambiguous shows before anything is generated.
+        // A grammar that is too ambiguous is found out before anything is generated.
         matcher.refused()?;
         Ok(matcher)
     }

@@ -24,7 +24,7 @@ pub struct Vocabulary {
     pub(crate) control: Vec<u32>,
 }
 
-/// What a vocabulary consists of.
+/// The parts of a vocabulary.
 pub struct VocabularyParts<'v> {
     /// Bytes of all tokens, one after another; nothing for tokens without a text.
     pub bytes: &'v [u8],

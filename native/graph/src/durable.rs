@@ -12,7 +12,7 @@ use sundew_vector::plain_bytes::{PlainBytes, bytes_of};
 use crate::segment::Segment;
 use crate::snapshot::{LiveSegment, Snapshot};
 
-/// What a checkpoint says beside its files.
+/// The state that a checkpoint holds beside its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GraphState {
     last_id: u64,
@@ -86,7 +86,7 @@ impl DurableGraph {
         Ok((checkpoint, draft))
     }
 
-    /// What was written is durable.
+    /// Notes that the written files are durable.
     pub fn accept(&mut self, checkpoint: Checkpoint<GraphState>) -> Result<(), EngineError> {
         self.files.accept(checkpoint, &|_| false)
     }

@@ -1,4 +1,4 @@
-//! What a graph index is opened with.
+//! The options of a graph index.
 
 use serde::Deserialize;
 

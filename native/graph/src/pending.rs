@@ -1,4 +1,4 @@
-//! What the next commit takes in.
+//! The rows of the next commit.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

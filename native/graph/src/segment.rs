@@ -330,21 +330,21 @@ impl<'a> Columns<'a> {
         (self.node_rows[node as usize] as usize).checked_sub(1)
     }
 
-    /// Where the edges that lead to a node lie among those of all nodes.
+    /// Positions of the edges that lead to a node among those of all nodes.
     #[inline]
-    pub fn places_into(&self, node: u32) -> Range<usize> {
+    pub fn positions_into(&self, node: u32) -> Range<usize> {
         self.in_starts[node as usize] as usize..self.in_starts[node as usize + 1] as usize
     }
 
-    /// Row and edge of such a place.
+    /// Row and edge at such a position.
     #[inline]
-    pub fn edge_at(&self, place: usize) -> (usize, usize) {
-        (self.in_rows[place] as usize, self.in_edges[place] as usize)
+    pub fn edge_at(&self, position: usize) -> (usize, usize) {
+        (self.in_rows[position] as usize, self.in_edges[position] as usize)
     }
 
     /// The edges that lead to a node: row and edge.
     pub fn edges_into(&self, node: u32) -> impl Iterator<Item = (usize, usize)> + use<'a> {
-        let range = self.places_into(node);
+        let range = self.positions_into(node);
         self.in_rows[range.clone()].iter().zip(&self.in_edges[range]).map(|(row, edge)| (*row as usize, *edge as usize))
     }
 

@@ -82,7 +82,7 @@ fn edge<'a>(edge_type: &'a str, target: &'a str) -> Edge<'a> {
     }
 }
 
-struct Asked<'a> {
+struct PathRequest<'a> {
     direction: &'a str,
     mode: &'a str,
     k: u64,
@@ -92,8 +92,8 @@ struct Asked<'a> {
     hidden: &'a [String],
 }
 
-fn answer(indexes: &[Arc<GraphIndex>], range_starts: &[&str], asked: &Asked<'_>) -> GraphAnswer {
-    let Asked { direction, mode, k, max_depth, starts, targets, hidden } = asked;
+fn answer(indexes: &[Arc<GraphIndex>], range_starts: &[&str], asked: &PathRequest<'_>) -> GraphAnswer {
+    let PathRequest { direction, mode, k, max_depth, starts, targets, hidden } = asked;
     let request = serde_json::json!({
         "search": {"paths": {"max_depth": max_depth, "weight_mode": mode, "k": k}},
         "starts": starts, "targets": targets, "hidden": hidden, "direction": direction, "range_starts": range_starts,
@@ -109,7 +109,7 @@ fn shown(answer: &GraphAnswer) -> Vec<(Vec<String>, Vec<String>, f64)> {
 }
 
 /// Hops of every path of the fewest edges by plain breadth-first search.
-fn plain_hops(arrows: &Arrows, asked: &Asked<'_>, target: &str) -> Option<usize> {
+fn plain_hops(arrows: &Arrows, asked: &PathRequest<'_>, target: &str) -> Option<usize> {
     let seen = |key: &str| !asked.hidden.iter().any(|hidden| hidden == key);
     let mut level: BTreeSet<&str> = asked.starts.iter().map(String::as_str).filter(|key| seen(key)).collect();
     let mut known = level.clone();
@@ -141,7 +141,7 @@ fn both_ends_find_the_path_that_one_end_finds() {
             let (starts, targets) = (some(&mut random, 3), some(&mut random, 3));
             let hidden = if random.below(2) == 0 { Vec::new() } else { some(&mut random, 4) };
             let (k, max_depth) = (random.below(6), 1 + random.below(8));
-            let asked = Asked {
+            let asked = PathRequest {
                 direction,
                 mode: "min_hops",
                 k,
@@ -151,7 +151,7 @@ fn both_ends_find_the_path_that_one_end_finds() {
                 hidden: &hidden,
             };
             let found = answer(&indexes, range_starts, &asked);
-            let beside = answer(&indexes, range_starts, &Asked { mode: "min_weight", ..asked });
+            let beside = answer(&indexes, range_starts, &PathRequest { mode: "min_weight", ..asked });
             assert_eq!(shown(&found), shown(&beside), "round {round}: {direction} {starts:?} {targets:?} k {k}");
             let whole = &indexes_of(&arrows, &[""]);
             assert_eq!(shown(&found), shown(&answer(whole, &[""], &asked)), "one range and several");

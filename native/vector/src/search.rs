@@ -1,8 +1,8 @@
-//! What a search of a vector index is given and what it answers; the same for dense and sparse.
+//! The parameters of a search of a vector index and its answer; the same for dense and sparse.
 
 use sundew_base::bit_set::BitSet;
 
-/// What holds for every search.
+/// The bounds of every search.
 #[derive(Clone, Copy)]
 pub struct SearchBounds<'a> {
     /// Documents wanted.

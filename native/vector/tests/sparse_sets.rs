@@ -16,7 +16,7 @@ use sundew_vector::sparse::SparseIndex;
 /// The vectors of each document with their sequence; a document may have vectors without entries.
 type Sets = BTreeMap<u32, (u64, Vec<Entries>)>;
 /// Ordinal, number, sequence, score.
-type FoundInSets = Vec<(u32, u16, u64, f32)>;
+type SetHitList = Vec<(u32, u16, u64, f32)>;
 
 fn set_body(vectors: &[Entries]) -> Vec<u8> {
     let mut body = part_head(INDEX_ID, PartForm::SparseSet).to_vec();
@@ -46,8 +46,8 @@ fn score_of(query: &Entries, vector: &Entries) -> Option<f32> {
     score
 }
 
-fn best_of_sets(sets: &Sets, query: &Entries, limit: usize, allowed: Option<&BitSet>) -> FoundInSets {
-    let mut all = FoundInSets::new();
+fn best_of_sets(sets: &Sets, query: &Entries, limit: usize, allowed: Option<&BitSet>) -> SetHitList {
+    let mut all = SetHitList::new();
     for (&ordinal, (sequence, vectors)) in sets {
         let mut best: Option<(u16, f32)> = None;
         for (vector, number) in vectors.iter().zip(0u16..) {
@@ -149,7 +149,7 @@ impl Run {
             let allowed = (share < 1.0)
                 .then(|| (0..self.documents as u32).filter(|_| self.random.share() < share).collect::<BitSet>());
             let hits = search(index, &query, limit, allowed.as_ref());
-            let found: FoundInSets =
+            let found: SetHitList =
                 hits.hits.iter().map(|hit| (hit.ordinal, hit.number, hit.sequence, hit.score)).collect();
             assert_eq!(found, best_of_sets(&self.sets, &query, limit, allowed.as_ref()), "query {query:?}");
         }

@@ -52,7 +52,7 @@ export class GraphService {
       direction: readDirection(asked.direction),
     };
     return (
-      this.#bodyAtOnce(tableName, indexName, request, caller) ??
+      this.#inlineBody(tableName, indexName, request, caller) ??
       this.#body(tableName, indexName, caller, async (searched) => {
         const { answer, partial } = await searched.search(() => request, undefined);
         const { edges = [], total, next } = answer;
@@ -66,7 +66,7 @@ export class GraphService {
     const asked = readTraverse(body);
     const isPlain = asked.documents === undefined && asked.nodeFilter === undefined;
     return (
-      (isPlain ? this.#bodyAtOnce(tableName, indexName, traversal(asked), caller) : null) ??
+      (isPlain ? this.#inlineBody(tableName, indexName, traversal(asked), caller) : null) ??
       this.#body(tableName, indexName, caller, async (searched) => {
         const { nodes: results, total, ...partial } = await this.#traverse(searched, asked);
         return { results, count: results.length, total, ...partial };
@@ -156,13 +156,13 @@ export class GraphService {
   }
 
   /** Null where the answer has to be waited for, or nodes to be decided on. */
-  #bodyAtOnce(tableName: string, indexName: string, request: GraphSearchRequest, caller: Caller): string | null {
+  #inlineBody(tableName: string, indexName: string, request: GraphSearchRequest, caller: Caller): string | null {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName, caller, 'read');
     const lease = table.leaseOpen();
     if (lease === undefined) return null;
     using held = lease;
-    const body = this.#open(table, held, indexName, caller).bodyAtOnce(request);
+    const body = this.#open(table, held, indexName, caller).inlineBody(request);
     // An object without its end.
     return body && `${body.slice(0, -1)},"took":${this.#tookSince(started)}}`;
   }

@@ -1,7 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import {
   type GraphCaller,
-  graphBodyAtOnce,
+  graphBodyInline,
   type NativeGraphAnswer,
   type NativeGraphRequest,
   searchGraph,
@@ -72,10 +72,10 @@ export class OpenGraph {
     );
   }
 
-  /** As `graphBodyAtOnce`; null also while the index does not show everything. */
-  bodyAtOnce(request: GraphSearchRequest): string | null {
+  /** As `graphBodyInline`; null also while the index does not show everything. */
+  inlineBody(request: GraphSearchRequest): string | null {
     if (!this.#isShown()) return null;
-    return graphBodyAtOnce(this.#handles(), this.#whole(request), removedTargetsOf(this.#ranges));
+    return graphBodyInline(this.#handles(), this.#whole(request), removedTargetsOf(this.#ranges));
   }
 
   /** Fails with `unavailable` while the index is not open, and as `searchGraph`. */

@@ -116,9 +116,9 @@ export class SearchedGraph {
     }
   }
 
-  /** The body of the answer, where every node is shown to the caller; otherwise null, and as `OpenGraph.bodyAtOnce`. */
-  bodyAtOnce(request: GraphSearchRequest): string | null {
-    return this.visibility().decides ? null : this.#graph.bodyAtOnce(request);
+  /** The body of the answer, where every node is shown to the caller; otherwise null, and as `OpenGraph.inlineBody`. */
+  inlineBody(request: GraphSearchRequest): string | null {
+    return this.visibility().decides ? null : this.#graph.inlineBody(request);
   }
 
   /** The keys of nodes that a search begins or ends at. `found` names the nodes of another search. */

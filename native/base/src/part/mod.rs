@@ -57,7 +57,7 @@ impl PartForm {
 /// A part's body, borrowed. The payload is read by the file of its form; it need not be aligned.
 #[derive(Debug, Clone, Copy)]
 pub struct PartBody<'a> {
-    /// What the part belongs to; unique within a table, never used again there.
+    /// The index or artifact that the part belongs to; unique within a table, never used again there.
     pub id: u32,
     pub form: PartForm,
     pub source_hash: Option<&'a [u8; SOURCE_HASH_BYTES]>,

@@ -10,7 +10,7 @@ pub fn f32_at(bytes: &[u8], at: usize) -> f32 {
     f32::from_bits(u32_at(bytes, at))
 }
 
-/// What is left of a payload to be read. Errors: `internal`, naming what was read.
+/// The unread rest of a payload. Errors: `internal`, naming what was read.
 pub(super) struct Payload<'a> {
     rest: &'a [u8],
     what: &'static str,

@@ -39,7 +39,7 @@ pub fn allowed_ordinals(
                 deadline.expect(filter_nanos(plan, view.searcher.num_docs()).unwrap_or(u64::MAX))?;
             }
             match filter_bits(view, plan, deadline)? {
-                // What was asked for asks for nothing.
+                // The query asks for nothing.
                 None if !has_expired => return Ok(None),
                 bits => live_set(ranges, range, bits.as_deref(), &name)?,
             }
@@ -48,7 +48,7 @@ pub fn allowed_ordinals(
     Ok(Some(if has_expired { without_expired(ranges, range, plan, &set)? } else { set }))
 }
 
-/// What `bits` let through, and is not deleted.
+/// Ordinals that `bits` let through and that are not deleted.
 fn live_set(
     ranges: &Ranges,
     range: usize,

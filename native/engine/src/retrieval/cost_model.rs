@@ -1,4 +1,4 @@
-//! What a plan costs, in nanoseconds: roughly, and rather too much.
+//! An estimate of what a plan costs, in nanoseconds: rough, and rather too high.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const LISTED_BYTE: u64 = 2;
 const COUNTED: u64 = 4_000;
 const COUNTED_BUCKET: u64 = 500;
 
-/// What can be told of the cost of a plan before its terms are looked up: all but the search of what scores by them.
+/// The cost of a plan as far as it is known before its terms are looked up: all but the search of what scores by them.
 /// `None` when it may be anything.
 pub fn known_nanos(texts: &[Arc<TextIndex>], vectors: &[LegIndex], plan: &QueryPlan) -> Option<u64> {
     if plan.explain || !plan.sort.is_empty() {

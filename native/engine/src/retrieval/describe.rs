@@ -1,4 +1,4 @@
-//! What an answer tells of how it came about: scores of each leg, explanations, a profile.
+//! Accounts of how an answer came about: scores of each leg, explanations, a profile.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::EngineError;
 use crate::full_text::{Explained, Hit, Hits, QueryPlan, explain_hits};
 use crate::full_text::{LegKind, Strategy};
 
-/// What the text leg is called.
+/// The name of the text leg.
 pub const TEXT_LEG: &str = "full_text";
 
 /// The kind of a leg whose documents a graph search has found.

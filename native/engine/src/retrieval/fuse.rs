@@ -2,7 +2,7 @@
 
 use crate::full_text::{Fusion, Strategy};
 
-/// What a list says of a document.
+/// The entry of a list for a document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LegScore {
     /// From 1.
@@ -27,7 +27,7 @@ pub struct Fused {
     pub lists: usize,
 }
 
-/// What each list says of each document, in one table: a list of its own for each document would cost more than all else.
+/// The entry of each list for each document, in one table: a list of its own for each document would cost more than all else.
 pub struct LegScores {
     lists: usize,
     scores: Vec<Option<LegScore>>,
@@ -60,7 +60,7 @@ pub fn fuse(lists: &[Ranked], documents: usize, fusion: &Fusion) -> (Vec<Fused>,
     (fused, scores)
 }
 
-/// What a rank and a score of the list add to a fused score.
+/// The summand of a fused score by a rank and a score of the list.
 fn contributions(list: &Ranked, is_alone: bool, fusion: &Fusion) -> impl Fn(usize, f32) -> f64 {
     let scores = list.hits.iter().map(|(_, score)| f64::from(*score));
     let (least, most) = scores.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), score| (a.min(score), b.max(score)));

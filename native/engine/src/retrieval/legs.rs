@@ -21,7 +21,7 @@ pub enum VectorIndex {
     Sparse(Arc<SparseIndex>),
 }
 
-/// What a leg searches in one range.
+/// The index that a leg searches in one range.
 #[derive(Clone)]
 pub enum LegIndex {
     Vectors(VectorIndex),
@@ -96,7 +96,7 @@ pub struct LegHit {
     pub number: Option<u16>,
 }
 
-/// What a leg has found in all ranges, best first.
+/// The hits of a leg in all ranges, best first.
 #[derive(Default)]
 pub struct LegAnswer {
     pub hits: Vec<LegHit>,
@@ -108,7 +108,7 @@ pub struct LegAnswer {
     pub took_micros: u64,
 }
 
-/// What every leg works with; its own, so that a thread that comes too late finds it still there.
+/// The state that every leg works with; its own, so that a thread that comes too late finds it still there.
 pub struct LegContext {
     pub ranges: Arc<Ranges>,
     pub plan: QueryPlan,
@@ -122,7 +122,7 @@ pub struct LegContext {
     pub deadline: Deadline,
 }
 
-/// What one task answers.
+/// The answer of one task.
 enum Answer {
     Text(LegAnswer),
     /// One leg in one range, and the microseconds that it took.

@@ -1,4 +1,4 @@
-//! What retrieval keeps of a text index between queries: the way back from ordinals to documents, and filters as sets of
+//! Facts of a text index that retrieval keeps between queries: the way back from ordinals to documents, and filters as sets of
 //! ordinals.
 
 use std::collections::HashMap;

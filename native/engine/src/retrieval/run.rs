@@ -45,7 +45,7 @@ pub fn query_until(
         return Err(EngineError::internal("the legs of the plan and the vector indexes do not fit together"));
     }
     let query_vectors = QueryVector::of_legs(&plan.legs, query_vectors)?;
-    // What is cut off by scores is found out from a window of them, also where words alone are searched.
+    // Pruning by scores works on a window of them, also where words alone are searched.
     if plan.legs.is_empty() && plan.pruner == Pruner::default() {
         let mut hits = full_text::query_until(texts, plan, deadline)?;
         if plan.profile {

@@ -20,7 +20,7 @@ impl<'a> ServiceKeyword<'a> {
     }
 }
 
-/// What the keyword `name` is set to, in either spelling; the newer one comes first.
+/// The values of the keyword `name`, in either spelling; the newer one comes first.
 pub fn service_values<'a>(members: &'a Map<String, Value>, name: &str) -> impl Iterator<Item = &'a Value> {
     [PREFIX, OLDER_PREFIX].map(|prefix| members.get(&format!("{prefix}{name}"))).into_iter().flatten()
 }

@@ -1,4 +1,4 @@
-//! What may be the key of a document.
+//! The rules for keys of documents.
 
 use crate::error::EngineError;
 use crate::json::shorten;

@@ -23,7 +23,7 @@ pub(super) fn scanner_at_value<'m>(member: &'m [u8], limits: &'m ScanLimits) -> 
     Ok(scanner)
 }
 
-/// What is wrong with a value, before it is known of which document and index it is.
+/// The fault of a value, before it is known of which document and index it is.
 #[derive(Debug)]
 pub(super) enum Fault {
     Refused(Cow<'static, str>),

@@ -13,7 +13,7 @@ use crate::json::{RawString, ScanLimits, Scanner, shorten};
 /// many bytes its edges take in a frame at most.
 pub const ENTRY_WORDS: usize = 12;
 
-/// What an edge takes in a frame beside its strings, and what a list of edges takes beside them and the document's key.
+/// The bytes that an edge takes in a frame beside its strings, and what a list of edges takes beside them and the document's key.
 const EDGE_HEAD_BYTES_MAX: usize = 40;
 const PART_BYTES_MAX: usize = 64;
 
@@ -37,7 +37,7 @@ pub enum WriteKind {
     Merge,
 }
 
-/// What a write request holds.
+/// The content of a write request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ScannedWrite {
     /// The request without its documents, keys and transforms: every other member as sent; those of single tables
@@ -66,7 +66,7 @@ pub fn scan_write(bytes: &[u8], kind: WriteKind, limits: &ScanLimits) -> Result<
     Ok(ScannedWrite { envelope_json, sections, entries: scan.entries })
 }
 
-/// What a document's scan has met at its top level.
+/// Members that a document's scan has met at its top level.
 #[derive(Default)]
 struct ScannedDocument {
     flags: u32,
@@ -326,7 +326,7 @@ impl WriteScan<'_> {
         if self.scanner.peek() == Some(opening) {
             return Ok(());
         }
-        // What stands there may not even be JSON; that is then the better answer.
+        // The value may not even be JSON; that is then the better answer.
         self.scanner.value(0)?;
         Err(shape(otherwise))
     }

@@ -7,7 +7,7 @@ use super::request::GraphRequest;
 /// Edges between two looks at the clock.
 const EDGES_BETWEEN_LOOKS: u64 = 4096;
 
-/// What goes on beside a search: whether it is given up, and who hears how far it is. A function that tells the one is enough.
+/// The surroundings of a search: whether it is given up, and who hears how far it is. A function that tells the one is enough.
 pub trait Watch {
     fn is_cancelled(&self) -> bool;
 

@@ -14,7 +14,7 @@ use crate::key_hash::BuildKeyHasher;
 struct Label {
     cost: f64,
     hops: u32,
-    /// Place of the label that it continues among those settled; for a start, its own number among the starts.
+    /// Index of the label that it continues among those settled; for a start, its own number among the starts.
     from: u32,
     /// Its node is the one reached.
     step: Step,
@@ -74,10 +74,10 @@ pub fn cheapest(
                 continue;
             }
             *fewest_here = hops;
-            let place = settled.len() as u32;
+            let settled_at = settled.len() as u32;
             settled.push(label);
             if targets.contains(&node) {
-                return Ok(Some(path_of(&settled, place as usize, start_hops, starts)));
+                return Ok(Some(path_of(&settled, settled_at as usize, start_hops, starts)));
             }
             if hops >= max_depth {
                 continue;
@@ -92,7 +92,7 @@ pub fn cheapest(
                     continue;
                 }
                 let cost = cost + cost_of(view, node, step, mode)?;
-                waiting.push(Reverse(Label { cost, hops: hops + 1, from: place, step: *step }));
+                waiting.push(Reverse(Label { cost, hops: hops + 1, from: settled_at, step: *step }));
             }
         }
     }

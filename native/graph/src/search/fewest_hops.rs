@@ -10,7 +10,7 @@ use crate::key_hash::BuildKeyHasher;
 type NodeMap<T> = HashMap<u32, T, BuildKeyHasher>;
 type NodeSet = HashSet<u32, BuildKeyHasher>;
 
-/// What was reached from one end. Each search goes on from whole levels, so that every way of the fewest edges is known
+/// The nodes reached from one end. Each search goes on from whole levels, so that every way of the fewest edges is known
 /// when both meet.
 struct Side {
     direction: Direction,

@@ -61,14 +61,14 @@ pub fn search(
     Ok(answer)
 }
 
-/// Edges and nodes that a search at once may look at: tens of microseconds. Three hops over ten edges each look at 1,110.
-const AT_ONCE_MAX: u64 = 2_000;
+/// Edges and nodes that a search on the calling thread may look at: tens of microseconds. Three hops over ten edges each look at 1,110.
+const INLINE_STEPS_MAX: u64 = 2_000;
 /// A search begins with a look at every segment.
-const AT_ONCE_SEGMENTS_MAX: usize = 32;
+const INLINE_SEGMENTS_MAX: usize = 32;
 
 /// The whole answer where the search is short; none where it is not, which the next call then finds out for itself. The way
 /// to another thread and back takes longer than such a search.
-pub fn search_at_once(
+pub fn search_inline(
     indexes: &[Arc<GraphIndex>],
     request: &GraphRequest,
     removed: &RemovedTargets,
@@ -78,12 +78,12 @@ pub fn search_at_once(
         Search::Pattern(_) | Search::Algorithm(_) | Search::Count | Search::Sources { .. } => false,
     };
     let segments: usize = indexes.iter().map(|index| index.snapshot().segments.len()).sum();
-    if !is_short || segments > AT_ONCE_SEGMENTS_MAX {
+    if !is_short || segments > INLINE_SEGMENTS_MAX {
         return Ok(None);
     }
     let bounded = GraphRequest {
-        edges_max: request.edges_max.min(AT_ONCE_MAX),
-        nodes_max: request.nodes_max.min(AT_ONCE_MAX),
+        edges_max: request.edges_max.min(INLINE_STEPS_MAX),
+        nodes_max: request.nodes_max.min(INLINE_STEPS_MAX),
         ..request.clone()
     };
     let answer = search(indexes, &bounded, removed, &|| false)?;

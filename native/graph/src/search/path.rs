@@ -16,7 +16,7 @@ pub struct Path {
     pub steps: Vec<Step>,
 }
 
-/// What a search for a path must not use.
+/// Edges and nodes that a search for a path must not use.
 #[derive(Default)]
 pub struct Blocked {
     pub nodes: HashSet<u32>,
@@ -60,7 +60,7 @@ impl Path {
     }
 }
 
-/// What an edge adds to the cost of a path. Error: `invalid_query` for a weight that the mode cannot take.
+/// The cost that an edge adds to a path. Error: `invalid_query` for a weight that the mode cannot take.
 pub fn cost_of(view: &GraphView<'_>, from: u32, step: &Step, mode: WeightMode) -> Result<f64, EngineError> {
     let weight = f64::from(step.weight);
     let refuse = |what: &str| {

@@ -14,7 +14,7 @@ use super::view::{FollowedEdges, GraphView, Step};
 struct Hop {
     node: u32,
     hops: u32,
-    /// Place of the hop before it; its own for the first node.
+    /// Index of the hop before it; its own for the first node.
     from: u32,
     step: Step,
     distance: f64,
@@ -23,7 +23,7 @@ struct Hop {
 /// The ways from a node to what may be the next element.
 struct Expansion {
     hops: Vec<Hop>,
-    /// Places of the nodes found, by hops and key; of several ways of one length the one through the least keys.
+    /// Indexes of the nodes found, by hops and key; of several ways of one length the one through the least keys.
     ends: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ struct Element<'a> {
 #[derive(Clone)]
 struct Bound {
     node: u32,
-    /// The ways that it was reached by, and its place among them; of the first element none.
+    /// The ways that it was reached by, and its index among them; of the first element none.
     way: Option<(Rc<Expansion>, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a graph search is asked for, and its answer, as they cross the native boundary.
+//! The request of a graph search and its answer, as they cross the native boundary.
 
 use std::collections::HashMap;
 
@@ -93,7 +93,7 @@ pub enum Search {
     Sources { limit: usize },
 }
 
-/// Place of an edge among those of one node: first those that lead away from it, then by type and by the other end.
+/// Position of an edge among those of one node: first those that lead away from it, then by type and by the other end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EdgeCursor(pub bool, pub String, pub String);
 
@@ -209,7 +209,7 @@ pub struct FoundComponent {
     pub nodes: u64,
 }
 
-/// What an algorithm says of a node.
+/// The result of an algorithm for a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum NodeValue {

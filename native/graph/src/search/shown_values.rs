@@ -64,8 +64,8 @@ fn iso_time(ms: i64) -> String {
 
 /// The last digits of a number. An answer has two times an edge, and a formatter takes longer than the search.
 fn push_digits(text: &mut String, number: i64, width: u32) {
-    for place in (0..width).rev() {
-        text.push(char::from(b'0' + (number / 10i64.pow(place) % 10) as u8));
+    for power in (0..width).rev() {
+        text.push(char::from(b'0' + (number / 10i64.pow(power) % 10) as u8));
     }
 }
 

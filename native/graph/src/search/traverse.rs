@@ -10,7 +10,7 @@ struct Reached {
     /// Its node is the one reached.
     step: Step,
     depth: u32,
-    /// Place of where it was reached from among all that was reached; its own for a start.
+    /// Index of where it was reached from among all that was reached; its own for a start.
     from: u32,
     distance: f64,
 }

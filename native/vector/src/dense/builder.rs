@@ -29,7 +29,7 @@ const DEAD_SHARE_URGENT: f64 = 0.4;
 /// Threads that build when the options leave it open, at most.
 const BUILD_THREADS_MAX: usize = 8;
 
-/// What is built next: the graph that grows, if any, and the segments whose rows go into it.
+/// The next build: the graph that grows, if any, and the segments whose rows go into it.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub grown: Option<Segment>,
@@ -54,7 +54,7 @@ fn has_dead_share(segment: &Segment, share: f64) -> bool {
     segment.dead.len() as f64 > share * segment.rows.len() as f64
 }
 
-/// What to build from segments of which those in `busy` are being built from already; `None` when all is well. Rows without
+/// The next build from segments of which those in `busy` are being built from already; `None` when all is well. Rows without
 /// a graph are left alone while their `dimension` float32s each make less than `tail_bytes`.
 pub fn plan(segments: &[Segment], busy: &HashSet<u64>, dimension: usize, tail_bytes: usize) -> Option<Plan> {
     let free = || segments.iter().filter(|segment| !busy.contains(&segment.id) && segment.live_count() > 0);

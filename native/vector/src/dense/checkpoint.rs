@@ -21,7 +21,7 @@ use sundew_base::bit_set::BitSet;
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, Draft, NamedFile};
 use sundew_base::error::{damaged, io_failed};
 
-/// What a checkpoint says beside its files.
+/// The state that a checkpoint holds beside its files.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentsState {
     next_segment_id: u64,
@@ -56,7 +56,7 @@ impl SegmentEntry {
     }
 }
 
-/// What a directory held.
+/// The content of a directory.
 #[derive(Default)]
 pub struct Restored {
     pub sequence: u64,
@@ -179,7 +179,7 @@ impl Checkpoints {
         Ok(draft.map(|draft| (checkpoint, draft)))
     }
 
-    /// What was written is durable.
+    /// Notes that the written files are durable.
     pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) -> Result<(), EngineError> {
         let in_use = &self.in_use;
         self.files.accept(checkpoint, &|name| in_use.contains(name))

@@ -51,12 +51,12 @@ pub struct DenseIndex {
     uncommitted_rows: AtomicU64,
 }
 
-/// What the next commit will show.
+/// The state that the next commit will show.
 struct DenseWriter {
     pending: PendingRows,
     segments: Vec<Segment>,
     next_segment_id: u64,
-    /// Parts that are being built from; they stay as they are but for their dead rows.
+    /// Segments that are being built from; they stay as they are but for their dead rows.
     busy: HashSet<u64>,
     /// Threads that build graphs now; two when rows wait while a large graph is being rebuilt.
     builders: usize,
@@ -258,7 +258,7 @@ impl DenseIndex {
             return Ok(Ok(()));
         }
         let body = PartBody::parse(row.body)?;
-        // Whatever the new vector is, the old one is no longer the document's.
+        // The old vector leaves the index, whether the new one can be indexed or not.
         writing.kill(row.ordinal);
         let dimension = self.options.dimension as usize;
         let of_other_length = || Ok(Err(format!("the vector does not have {dimension} dimensions")));

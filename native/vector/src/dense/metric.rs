@@ -43,7 +43,7 @@ impl Metric {
         }
     }
 
-    /// What callers call the distance; smaller is nearer.
+    /// The distance as callers know it; smaller is nearer.
     pub fn distance(self, cost: f32) -> f32 {
         match self {
             Self::L2Squared | Self::InnerProduct => cost,
@@ -52,7 +52,7 @@ impl Metric {
         }
     }
 
-    /// What a row costs at least whose distance to a row of this cost is at most `apart`. `length` is that of the query.
+    /// The least cost of a row whose distance to a row of this cost is at most `apart`. `length` is that of the query.
     pub fn least_cost(self, cost: f32, apart: f32, length: f32) -> f32 {
         match self {
             Self::L2Squared => (cost.sqrt() - apart).max(0.0).powi(2),

@@ -1,4 +1,4 @@
-//! What a dense index is opened with.
+//! The options of a dense index.
 
 use serde::{Deserialize, Serialize};
 

@@ -103,7 +103,7 @@ impl Segment {
     }
 }
 
-/// What searches see: one commit.
+/// The state that searches see: one commit.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub sequence: u64,

@@ -13,7 +13,7 @@ use sundew_base::bit_set::BitSet;
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, Draft};
 use sundew_base::error::damaged;
 
-/// What a checkpoint says beside its files.
+/// The state that a checkpoint holds beside its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentsState {
     next_id: u64,
@@ -92,7 +92,7 @@ impl DurableSegments {
         Ok((checkpoint, draft))
     }
 
-    /// What was written is durable.
+    /// Notes that the written files are durable.
     pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) -> Result<(), EngineError> {
         self.files.accept(checkpoint, &|_| false)
     }

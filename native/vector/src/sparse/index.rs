@@ -37,7 +37,7 @@ pub struct SparseIndex {
 
 #[derive(Default)]
 struct SparseWriter {
-    /// What becomes of each document with the next commit: its vectors, or none.
+    /// The vectors of each document with the next commit; none for a deleted one.
     pending: BTreeMap<u32, Vec<PendingVector>>,
     skipped_count: u64,
 }
@@ -93,7 +93,7 @@ impl SparseIndex {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// What the row makes of its document, if it is one of ours; the inner error is why its vectors are left out.
+    /// The vectors that the row gives its document, if the index follows it; the inner error is why its vectors are left out.
     fn read_row(&self, row: &Row) -> Option<Result<Vec<PendingVector>, String>> {
         match row.kind {
             RowKind::Put | RowKind::Transform | RowKind::State => None,
@@ -137,7 +137,7 @@ impl SparseIndex {
 }
 
 impl DerivedIndex for SparseIndex {
-    /// What cannot be indexed is left out and named in the report; the older vectors leave the index all the same.
+    /// A vector that cannot be indexed is left out and named in the report; the older vectors leave the index all the same.
     fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
         let frame = Frame::parse(frame)?;
         let mut writing = self.writing();

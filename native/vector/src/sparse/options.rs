@@ -1,4 +1,4 @@
-//! What a sparse index is opened with.
+//! The options of a sparse index.
 
 use serde::Deserialize;
 

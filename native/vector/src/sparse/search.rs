@@ -150,7 +150,7 @@ impl<'a> TopKSearch<'a> {
                 self.is_partial = true;
                 return;
             }
-            // What is below the bound is below the floor in whatever order it was added up.
+            // A score below the bound is below the floor in whatever order it was added up.
             let bound = terms.slack.map_or(f32::NEG_INFINITY, |slack| self.top.floor() - slack);
             if bound > 0.0 {
                 terms.choose_read(bound);

@@ -15,7 +15,7 @@ pub struct PendingVector {
     pub entries: Box<[(u32, f32)]>,
 }
 
-/// What a segment knows of each of its vectors beside the postings.
+/// The facts of a segment about each of its vectors beside the postings.
 #[derive(Default)]
 pub struct SegmentRows {
     pub ordinals: Vec<u32>,

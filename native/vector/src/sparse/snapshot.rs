@@ -1,4 +1,4 @@
-//! What searches see: segments, and which of their documents have left.
+//! The state that searches see: segments, and which of their documents have left.
 
 use std::sync::{Arc, OnceLock};
 

@@ -21,7 +21,7 @@ impl TopHits {
         Self { limit, hits: Vec::new(), newest: None, floor: f32::NEG_INFINITY, trim_at }
     }
 
-    /// What a hit must reach to be taken.
+    /// The score that a hit must reach to be taken.
     pub fn floor(&self) -> f32 {
         self.floor
     }

@@ -130,9 +130,9 @@ pub fn search(index: &SparseIndex, query: &[(u32, f32)], limit: usize, allowed: 
 }
 
 /// Ordinal, sequence, score.
-pub type Found = Vec<(u32, u64, f32)>;
+pub type HitList = Vec<(u32, u64, f32)>;
 
-pub fn found(hits: &VectorHits) -> Found {
+pub fn found(hits: &VectorHits) -> HitList {
     assert!(!hits.is_partial);
     assert!(hits.hits.iter().all(|hit| hit.distance == hit.score));
     hits.hits.iter().map(|hit| (hit.ordinal, hit.sequence, hit.score)).collect()
@@ -141,8 +141,8 @@ pub fn found(hits: &VectorHits) -> Found {
 /// Vectors by ordinal, with their sequences.
 pub type Model = BTreeMap<u32, (u64, Entries)>;
 
-pub fn brute_force(model: &Model, query: &[(u32, f32)], limit: usize, allowed: Option<&BitSet>) -> Found {
-    let mut all: Found = Vec::new();
+pub fn brute_force(model: &Model, query: &[(u32, f32)], limit: usize, allowed: Option<&BitSet>) -> HitList {
+    let mut all: HitList = Vec::new();
     for (&ordinal, (sequence, entries)) in model {
         if allowed.is_some_and(|allowed| !allowed.contains(ordinal)) {
             continue;

@@ -14,7 +14,7 @@ use crate::frame::RowKind;
 use crate::write::index_member::accepted_limits;
 use crate::write::vectors::VectorTarget;
 
-/// What the edges of a write are checked against.
+/// The context that the edges of a write are checked against.
 #[derive(Clone, Copy)]
 pub(crate) struct EdgeContext<'a> {
     pub graphs: &'a [GraphTarget],

@@ -1,4 +1,4 @@
-//! What edges a graph index takes.
+//! The edges that a graph index takes.
 
 use serde::Deserialize;
 use sundew_base::part::edges::EdgeOrigin;
@@ -19,7 +19,7 @@ pub struct GraphTarget {
     pub rules: EdgeRules,
 }
 
-/// What edges an index takes.
+/// The rules for edges of one index.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EdgeRules {

@@ -24,7 +24,7 @@ pub struct VectorTarget {
 /// its greatest value is 8.5e37.
 pub const SQUARES_MAX: f64 = 8e37;
 
-/// What may be written to an index.
+/// The vectors that an index takes in a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VectorsTaken {
     /// `needs_direction`: a vector of zero norm is refused.

@@ -58,7 +58,7 @@ impl GraphView<'_> {
         if direction != Direction::Out {
             for segment in 0..self.segments.len() {
                 let local = self.local(node, segment, &mut hash);
-                edges += local.map_or(0, |local| self.segments[segment].columns.places_into(local).len());
+                edges += local.map_or(0, |local| self.segments[segment].columns.positions_into(local).len());
             }
         }
         edges

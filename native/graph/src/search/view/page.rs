@@ -1,4 +1,4 @@
-//! A page of the edges of one node, found by its place: it costs what the page holds, however many edges the node has.
+//! A page of the edges of one node, found by its cursor: it costs what the page holds, however many edges the node has.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -14,8 +14,8 @@ struct EdgeList {
     /// The number of the node in the segment.
     local: u32,
     forward: bool,
-    /// Edges of its row, or places of the edges that lead to it.
-    places: Range<usize>,
+    /// Edges of its row, or positions of the edges that lead to it.
+    positions: Range<usize>,
 }
 
 impl GraphView<'_> {
@@ -38,7 +38,7 @@ impl GraphView<'_> {
             total += self.count(node, &list);
             let is_before = after.is_some_and(|after| list.forward && after.0);
             if !is_before {
-                // Behind a place among those that lead away, all that lead in follow.
+                // Behind a cursor among those that lead away, all that lead in follow.
                 let after = after.filter(|after| after.0 != list.forward);
                 self.take(node, &list, limit, after, &mut steps);
             }
@@ -69,27 +69,32 @@ impl GraphView<'_> {
                 let Some(local) = self.local(node, segment, &mut hash) else { continue };
                 let SegmentView { live, columns, .. } = &self.segments[segment];
                 let row = columns.row_of_node(local).filter(|row| live.is_live(*row));
-                lists.extend(row.map(|row| EdgeList { segment, local, forward: true, places: columns.row_edges(row) }));
+                lists.extend(row.map(|row| EdgeList {
+                    segment,
+                    local,
+                    forward: true,
+                    positions: columns.row_edges(row),
+                }));
             }
         }
         if self.direction != Direction::Out {
             for segment in 0..self.segments.len() {
                 let Some(local) = self.local(node, segment, &mut hash) else { continue };
-                let places = self.segments[segment].columns.places_into(local);
-                lists.push(EdgeList { segment, local, forward: false, places });
+                let positions = self.segments[segment].columns.positions_into(local);
+                lists.push(EdgeList { segment, local, forward: false, positions });
             }
         }
         lists
     }
 
-    /// Row and edge at a place of a list, and the number of the other end in the segment.
-    fn edge_in(&self, list: &EdgeList, place: usize) -> (usize, usize, u32) {
+    /// Row and edge at a position of a list, and the number of the other end in the segment.
+    fn edge_in(&self, list: &EdgeList, position: usize) -> (usize, usize, u32) {
         let columns = &self.segments[list.segment].columns;
         if list.forward {
             let row = columns.row_of_node(list.local).unwrap_or_default();
-            (row, place, columns.targets[place])
+            (row, position, columns.targets[position])
         } else {
-            let (row, edge) = columns.edge_at(place);
+            let (row, edge) = columns.edge_at(position);
             (row, edge, columns.row_nodes[row])
         }
     }
@@ -105,7 +110,7 @@ impl GraphView<'_> {
             || self.max_weight != f32::INFINITY
             || !self.hidden.is_empty()
             || self.removed.contains_key(&node)
-            || self.removed.len() > list.places.len()
+            || self.removed.len() > list.positions.len()
             || (self.expired_at_or_before_ms != i64::MIN && has_expired())
     }
 
@@ -114,8 +119,8 @@ impl GraphView<'_> {
         let SegmentView { live, columns, ref types, .. } = self.segments[list.segment];
         let wanted: Vec<u32> = (0..).zip(types).filter(|(_, rank)| **rank != ABSENT).map(|(at, _)| at).collect();
         let listed = match wanted.len() == types.len() {
-            true => list.places.len(),
-            false => wanted.iter().map(|edge_type| self.places_of_type(list, *edge_type).len()).sum(),
+            true => list.positions.len(),
+            false => wanted.iter().map(|edge_type| self.positions_of_type(list, *edge_type).len()).sum(),
         };
         let between = |row: usize, target: u32| {
             wanted.iter().flat_map(move |edge_type| columns.edges_between(row, *edge_type, target))
@@ -147,7 +152,7 @@ impl GraphView<'_> {
     fn count_dead(&mut self, list: &EdgeList, wanted: &[u32]) -> usize {
         let SegmentView { live, columns, .. } = self.segments[list.segment];
         let mut count = 0;
-        if live.dead.len() < list.places.len() {
+        if live.dead.len() < list.positions.len() {
             for row in live.dead.iter() {
                 if !self.bounds.counts_edge() {
                     break;
@@ -157,21 +162,21 @@ impl GraphView<'_> {
             }
             return count;
         }
-        for place in list.places.clone() {
+        for position in list.positions.clone() {
             if !self.bounds.counts_edge() {
                 break;
             }
-            let (row, edge) = columns.edge_at(place);
+            let (row, edge) = columns.edge_at(position);
             count += usize::from(!live.is_live(row) && wanted.contains(&columns.edge_type(edge)));
         }
         count
     }
 
-    fn places_of_type(&self, list: &EdgeList, edge_type: u32) -> Range<usize> {
+    fn positions_of_type(&self, list: &EdgeList, edge_type: u32) -> Range<usize> {
         let columns = &self.segments[list.segment].columns;
-        let type_at = |place: usize| columns.edge_type(self.edge_in(list, place).1);
-        let start = partition(list.places.clone(), |place| type_at(place) < edge_type);
-        start..partition(start..list.places.end, |place| type_at(place) <= edge_type)
+        let type_at = |position: usize| columns.edge_type(self.edge_in(list, position).1);
+        let start = partition(list.positions.clone(), |position| type_at(position) < edge_type);
+        start..partition(start..list.positions.end, |position| type_at(position) <= edge_type)
     }
 
     /// Appends the first `limit` shown edges of a list behind `after`.
@@ -182,23 +187,23 @@ impl GraphView<'_> {
             if rank == ABSENT || left == 0 {
                 continue;
             }
-            let Range { mut start, end } = self.places_of_type(list, edge_type);
+            let Range { mut start, end } = self.positions_of_type(list, edge_type);
             if let Some(EdgeCursor(_, name, key)) = after {
                 match self.type_name(rank).cmp(name) {
                     Ordering::Less => continue,
                     Ordering::Equal => {
                         let first = self.segments[list.segment].columns.node_behind(key);
-                        start = partition(start..end, |place| self.edge_in(list, place).2 < first);
+                        start = partition(start..end, |position| self.edge_in(list, position).2 < first);
                     }
                     Ordering::Greater => {}
                 }
             }
             let mut last = None;
-            for place in start..end {
+            for position in start..end {
                 if left == 0 || !self.bounds.counts_edge() {
                     break;
                 }
-                let (row, edge, other) = self.edge_in(list, place);
+                let (row, edge, other) = self.edge_in(list, position);
                 if last == Some(other) {
                     continue;
                 }

@@ -46,7 +46,7 @@ impl Beam {
         self.limit = limit;
     }
 
-    /// What the last of the nearest `count` nodes costs; infinity while there are fewer.
+    /// The cost of the last of the nearest `count` nodes; infinity while there are fewer.
     pub fn cost_of(&self, count: usize) -> f32 {
         count.checked_sub(1).and_then(|at| self.entries.get(at)).map_or(f32::INFINITY, |entry| entry.cost)
     }

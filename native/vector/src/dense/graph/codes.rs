@@ -40,7 +40,7 @@ pub fn squared_norm(codes: &[i8], scale: f32) -> f32 {
     sum as f32 * scale * scale
 }
 
-/// What the node of a vector of this squared norm keeps, by metric.
+/// The number that the node of a vector of this squared norm keeps, by metric.
 ///
 /// For `inner_product` it is the coordinate that lengthens every vector to the longest: with it, the nearest by angle is
 /// the one with the greatest product, and the graph is one of a real metric (Bachrach et al., "Speeding up the Xbox

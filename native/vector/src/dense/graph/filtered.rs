@@ -29,7 +29,7 @@ pub enum WalkEnd {
     Due,
 }
 
-/// What a walk among allowed nodes is given.
+/// The parameters of a walk among allowed nodes.
 pub struct FilteredWalk<'a> {
     pub query: &'a CodedQuery,
     pub allowed: &'a BitSet,
@@ -45,7 +45,7 @@ pub struct FilteredWalk<'a> {
     pub thin_ball_max: usize,
     /// Allowed nodes that are kept, the nearest; at least the wanted ones.
     pub kept: usize,
-    /// What may be lost for a scan that follows.
+    /// Comparisons that may be lost for a scan that follows.
     pub lost_max: u64,
 }
 

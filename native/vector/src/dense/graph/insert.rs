@@ -31,7 +31,7 @@ struct Inserting<'g, 'a> {
     candidates: usize,
 }
 
-/// What one thread works with.
+/// The working memory of one thread.
 #[derive(Default)]
 struct Hands {
     scratch: Scratch,
@@ -43,7 +43,7 @@ struct Hands {
     copies: Vec<Copied>,
 }
 
-/// What choosing among too many links works with.
+/// The working memory of choosing among too many links.
 #[derive(Default)]
 struct Crowd {
     found: Vec<(f32, u32)>,

@@ -41,7 +41,7 @@ unsafe impl Send for Graph {}
 // SAFETY: as above.
 unsafe impl Sync for Graph {}
 
-/// What a node says of its vector.
+/// The head of a node, which describes its vector.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct NodeHead {
@@ -343,10 +343,10 @@ impl Graph {
 
     /// Some rows whose vectors have this key, most likely the one that has the vector of which the key was made.
     pub fn rows_with_key(&self, key: u32) -> &[u32] {
-        const PLACES_MAX: usize = 16;
+        const ROWS_MAX: usize = 16;
         let (keys, rows) = self.keys();
         let from = keys.partition_point(|&other| other < key);
-        let count = keys[from..].iter().take(PLACES_MAX).take_while(|&&other| other == key).count();
+        let count = keys[from..].iter().take(ROWS_MAX).take_while(|&&other| other == key).count();
         let rows = &rows[from..from + count];
         if rows.iter().all(|&row| (row as usize) < self.layout.rows) { rows } else { &[] }
     }

@@ -13,7 +13,7 @@ const STEPS_BETWEEN_LOOKS: u64 = 256;
 /// The nearest nodes of a walk, by which it is told when it has stopped finding nearer ones.
 pub const NEAREST: usize = 10;
 
-/// What a walk works with; kept between walks because it is large.
+/// The working memory of a walk; kept between walks because it is large.
 #[derive(Default)]
 pub struct Scratch {
     pub beam: Beam,
@@ -52,7 +52,7 @@ pub struct Progress {
     steps: u64,
     /// The step that found the last of the nearest.
     last_find: u64,
-    /// What the last of the nearest costs.
+    /// The cost of the last of the nearest.
     reach: f32,
 }
 

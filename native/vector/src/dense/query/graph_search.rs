@@ -53,7 +53,7 @@ impl Walked {
     }
 }
 
-/// What follows a walk.
+/// The step that follows a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Answer,
@@ -62,7 +62,7 @@ enum Next {
     Scan,
 }
 
-/// What a filter lets through of a graph.
+/// The rows and nodes of a graph that a filter lets through.
 struct Allowed {
     /// `None` where each stands at a node of its own.
     rows: Option<BitSet>,
@@ -294,7 +294,7 @@ impl<'s> GraphSearch<'s, '_> {
         graph.walk_until_kept(&walk, self.scratch, &mut || search.is_due())
     }
 
-    /// What a walk on allowed nodes only finds, if it finds enough.
+    /// The hits of a walk on allowed nodes only, if they are enough.
     fn walk_over(&mut self, allowed: &Allowed) -> Option<Vec<Neighbour>> {
         let count = allowed.nodes.len();
         let (starts, _) = steps_among(count, self.search.candidates.full);
@@ -309,7 +309,7 @@ impl<'s> GraphSearch<'s, '_> {
         (end == WalkEnd::Due || is_enough).then_some(found)
     }
 
-    /// What a scan finds that goes on from a walk on allowed nodes only. A distance bound asks for all rows, which that walk has
+    /// The hits of a scan that goes on from a walk on allowed nodes only. A distance bound asks for all rows, which that walk has
     /// not kept.
     fn scan_behind(&mut self, allowed: &Allowed) -> Option<Vec<Neighbour>> {
         if !self.search.distance.is_open() {
@@ -330,7 +330,7 @@ impl<'s> GraphSearch<'s, '_> {
         }
     }
 
-    /// What follows the first walk, where a scan would compare `count` nodes.
+    /// The step that follows the first walk, where a scan would compare `count` nodes.
     fn next(&self, count: usize, Candidates { first, full }: Candidates) -> Next {
         if self.search.effort < SURE_EFFORT {
             return Next::Answer;
@@ -347,7 +347,7 @@ impl<'s> GraphSearch<'s, '_> {
         }
     }
 
-    /// What follows a walk that has gone on already.
+    /// The step that follows a walk that has gone on already.
     fn next_at_last(&self, count: usize) -> Next {
         let is_sure = self.search.effort < SURE_EFFORT || count as f32 > self.scanned_in(self.doubt());
         if is_sure { Next::Answer } else { Next::Scan }

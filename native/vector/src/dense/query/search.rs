@@ -148,7 +148,7 @@ impl DenseIndex {
     }
 }
 
-/// What stays the same while a search is run again with more rows.
+/// The constants while a search is run again with more rows.
 struct Run<'a> {
     index: &'a DenseIndex,
     snapshot: &'a Snapshot,

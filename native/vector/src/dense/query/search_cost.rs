@@ -1,11 +1,11 @@
-//! What the ways of searching a graph cost, by which one is chosen. The unit is a row that a scan compares by its codes.
+//! The costs of the ways of searching a graph, by which one is chosen. The unit is a row that a scan compares by its codes.
 
 use crate::dense::metric::Metric;
 
 /// Efforts from which on the result of a walk that has probably missed rows is rejected; the default effort is one of them.
 pub const SURE_EFFORT: f32 = 0.5;
 
-/// What a walk costs for each candidate that it keeps, and before it has kept any: a scan knows where it goes next.
+/// The cost of a walk for each candidate that it keeps, and before it has kept any: a scan knows where it goes next.
 const COST_PER_CANDIDATE: usize = 20;
 const COST_PER_WALK: usize = 1200;
 
@@ -22,7 +22,7 @@ pub const STARTS_MAX: usize = 64;
 /// rims of many, and only the upper layers lead from one to another.
 const WIDER_STARTS_MAX: usize = 512;
 
-/// What more starts may lose, for each of them: the nodes of the upper layers that lead to it.
+/// Comparisons that each further start may lose: the nodes of the upper layers that lead to it.
 pub const LOST_PER_START: u64 = 8;
 
 /// Candidates of a walk by effort: 12 at 0, 48 at 0.25, 192 at 0.5, 768 at 0.75, 3,072 at 1, and as many more as hits
@@ -97,7 +97,7 @@ pub fn steps_among(count: usize, candidates: usize) -> (usize, usize) {
     (starts, starts + 2 * scanned_for(candidates))
 }
 
-/// What all walks of a search among `count` allowed nodes may lose. Where they turn out to lose more they are abandoned, and
+/// Comparisons that all walks of a search among `count` allowed nodes may lose. Where they turn out to lose more they are abandoned, and
 /// with the scan that follows, which compares nothing again, the search costs a sixteenth more than that scan alone.
 pub fn lost_at_most(count: usize) -> u64 {
     count as u64 / 16

@@ -20,7 +20,7 @@ pub struct DenseSearch<'a> {
     pub nearest: Nearest,
     pub report: SearchReport,
     pub is_partial: bool,
-    /// What costs less than this has been offered, as far as the graphs have found it.
+    /// Every row that costs less than this has been offered, as far as the graphs have found it.
     pub reach: f32,
 }
 
@@ -29,7 +29,7 @@ pub struct DenseSearch<'a> {
 pub struct Candidates {
     /// Before it is judged.
     pub first: usize,
-    /// What the effort asks for.
+    /// The candidates that the effort asks for.
     pub full: usize,
 }
 
