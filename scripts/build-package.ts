@@ -23,7 +23,7 @@ const bin = `#!/usr/bin/env bun
 await import(Bun.argv[2] === 'demo' ? '../src/main.ts' : '../build/server/main.js');
 `;
 
-/** What `src/embedded.ts` exports; its own declarations would name the whole server. */
+/** The exports of `src/embedded.ts`; its own declarations would name the whole server. */
 const embeddedTypes = `import type { OpenDatabase } from './client/embedded-database.js';
 export { SundewError } from './client/client.js';
 export type { EmbeddedDatabase, OpenOptions } from './client/embedded-database.js';

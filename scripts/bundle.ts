@@ -69,7 +69,7 @@ export async function buildBundle(): Promise<void> {
   stamp.write(hash);
 }
 
-/** What a bundled file begins with: where it lies, which only the file itself knows once it is installed. */
+/** The beginning of a bundled file: where it lies, which only the file itself knows once it is installed. */
 function bannerOf(place: string): string {
   return `const SUNDEW_BUNDLE = ${place}, SUNDEW_SOURCES = new URL("${toSources}", Bun.pathToFileURL(SUNDEW_BUNDLE + "/"));`;
 }

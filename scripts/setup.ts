@@ -8,7 +8,7 @@ const root = new URL('../', import.meta.url).pathname;
 const installedFile = `${root}node_modules/.installed`;
 
 /**
- * What is set up: for `serving` the packages that a server needs and the bundle that it starts from, for `developing`
+ * The parts to set up: for `serving` the packages that a server needs and the bundle that it starts from, for `developing`
  * all packages, and no bundle, because tests, benches and the demo run the sources. Both need the native addon.
  */
 export type Purpose = 'serving' | 'developing';

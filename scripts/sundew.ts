@@ -10,7 +10,7 @@ const isDemo = words[0] === 'demo';
 const main = isDemo ? new URL('../src/main.ts', import.meta.url).pathname : bundledMain;
 
 if (await setUpOrExit(isDemo ? 'developing' : 'serving')) {
-  // What was just installed is not in this process's view of the packages: a fresh one runs the command.
+  // Packages that were just installed are not in this process's view of the packages: a fresh one runs the command.
   const child = Bun.spawn([process.execPath, main, ...words], { stdio: ['inherit', 'inherit', 'inherit'] });
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal));
   process.exit(await child.exited);

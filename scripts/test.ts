@@ -8,7 +8,7 @@ const root = new URL('../', import.meta.url).pathname;
 interface Outcome {
   readonly passed: number;
   readonly failed: number;
-  /** What each failed test printed, for the end of the run. */
+  /** The output of each failed test, for the end of the run. */
   readonly failures: readonly string[];
 }
 
@@ -42,7 +42,7 @@ const needPort = [
   'schemas.test.ts',
 ];
 /**
- * What a transport could change: bodies, answers, errors, streams, pages, cancellation. The tier `transport` runs these tests of
+ * Everything that a transport could change: bodies, answers, errors, streams, pages, cancellation. The tier `transport` runs these tests of
  * `api` once more as `embedded` runs all of them.
  */
 const ofTransport = [

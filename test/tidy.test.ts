@@ -161,6 +161,14 @@ describe('layers', () => {
     expect(breaches([{ path: 'src/utils/x.ts', text: '' }])).toHaveLength(1);
   });
 
+  test('a database opens without a listener and without the command line', () => {
+    const composition = product.filter(({ path }) => path.startsWith('src/server/database/'));
+    const outside = composition.flatMap((source) =>
+      importsOf(source).filter((target) => /^src\/(?:http|cli)\/|^elysia$|\/start-\w+-?server\.ts$/.test(target)),
+    );
+    expect([composition.length > 2, outside]).toEqual([true, []]);
+  });
+
   test('the layers that stand alone import no package', () => {
     const found = product
       .filter(({ path }) => layerOf(path) === 'lib')
@@ -309,7 +317,7 @@ describe('bounds', () => {
     const moved = Object.keys(options).filter((name) => Object.hasOwn(limits, name));
     const imported = /^import \{[^}]*\blimits\b[^}]*\} from '[^']*config\/limits\.ts'/m;
     const fixed = new RegExp(`(?<![.#\\w])limits\\.(?:${moved.join('|')})\\b`);
-    // What a listener has where nobody says more: tests.
+    // Its default is for tests.
     const except = /^src\/(?:config\/|http\/listener\/server-listener\.ts$)/;
     expect(moved.length).toBeGreaterThan(20);
     const breaking = others.filter(({ path, text }) => !except.test(path) && imported.test(text) && fixed.test(text));
@@ -340,6 +348,9 @@ const stumbles: readonly RegExp[] = [
   /(?:\/\*\* |\/\/\/? |^)Who (?:has|is|asks|demands|finds|wants|waits|reads)\b/,
 ];
 
+/** A comment begins with its subject, not with a clause about it. */
+const clauseFirst = /^\s*(?:\/\*\*|\/\/)\s+(?:What|Who|Whose|Whoever)\b/m;
+
 function stumblingBlocks(sources: readonly Source[]): string[] {
   return sources.flatMap(({ path, text }) =>
     text
@@ -353,6 +364,13 @@ describe('words', () => {
     const documents = sourcesOf('{docs/**/*,*,bench/*}.md');
     const others = everything.filter(({ path }) => path !== 'test/tidy.test.ts');
     expect(stumblingBlocks([...others, ...rust, ...documents])).toEqual([]);
+  });
+
+  test('of a comment begin with its subject', () => {
+    const found = everything.filter(({ text }) => clauseFirst.test(text)).map(({ path }) => path);
+    expect(found).toEqual([]);
+    expect(clauseFirst.test('  /** What a reader gets. */')).toBe(true);
+    expect(clauseFirst.test('  /** The answer to "What now?" */')).toBe(false);
   });
 
   test('a phrase that is banned is found', () => {

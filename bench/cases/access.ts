@@ -107,7 +107,7 @@ async function load(server: SundewServer): Promise<void> {
   await server.request('POST', `/db/v1/tables/${table}/batch`, body);
 }
 
-/** What stands after `Bearer`. */
+/** The credential after `Bearer`. */
 interface Secrets {
   readonly readers: readonly string[];
   readonly filtered: string;

@@ -78,7 +78,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
         aim: { kind: 'at_most', value: 1 / 50 },
         notes: { documents },
       }),
-      // What an answer over HTTP costs whatever is asked leaves no room for an aim.
+      // The fixed cost of an answer over HTTP leaves no room for an aim.
       compare({ name, unit: 'us', ours, peer: { name: peer, values: visit }, notes }),
     ];
   });
@@ -88,7 +88,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
 /** Medians in microseconds. */
 interface RoundTrip {
   us: number;
-  /** What the engine took of it. */
+  /** The engine's share of it. */
   engineUs: number;
 }
 

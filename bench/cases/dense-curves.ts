@@ -72,7 +72,7 @@ async function compareEngines(context: BenchContext, name: string, set: VectorSe
     usearch: curve(usearch, peerCandidates),
     zvec: curve(zvec, peerCandidates),
   };
-  // What was just built is read from its files for the first time.
+  // An index that was just built is read from its files for the first time.
   await alternate(sides, 1);
   const results = await alternate(sides, context.pairs);
   const rates = (curves: readonly { perSecond: number }[]) => curves.map(({ perSecond }) => perSecond);

@@ -98,7 +98,7 @@ function bareRun(model: InstalledModel, session: OnnxSession, texts: readonly st
   return () => session.run(feeds);
 }
 
-/** What making tokens of prose takes of embedding it. */
+/** The share of tokenising in embedding prose. */
 async function tokenizing(
   model: InstalledModel,
   session: OnnxSession,

@@ -19,7 +19,7 @@ const table = 'texts';
 const key = 'doc:000000007';
 
 /**
- * What is asked of all sides. Bare Bun.serve sends the very same bytes without asking anything of a database; so does bare
+ * The requests to all sides. Bare Bun.serve sends the very same bytes without asking anything of a database; so does bare
  * Elysia, but for the lookup, where it reads the same bytes from SQLite by the same key.
  */
 const requests = [

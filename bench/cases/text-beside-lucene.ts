@@ -91,7 +91,7 @@ const luceneForms = {
   },
 };
 
-/** What both programs read: members of a plan for ours, plain members for the other. */
+/** The input of both programs: members of a plan for ours, plain members for the other. */
 function lineOf({ class: queryClass, kind, words, filter, sort }: ClassedQuery): Record<string, unknown> {
   const line = { class: queryClass, kind, field: 'body', text: words.join(' ') };
   const ordered = sort === undefined ? {} : { sort: [{ field: sort, desc: true }], sort_field: sort };

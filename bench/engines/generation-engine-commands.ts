@@ -1,6 +1,6 @@
 import { jsonLines } from '../processes/line-process.ts';
 
-/** What an engine is told to load; the same for ours and for every peer. */
+/** The commands that load an engine; the same for ours and for every peer. */
 export interface LoadCommand {
   op: 'load';
   /** A GGUF file. */

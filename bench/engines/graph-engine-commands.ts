@@ -1,7 +1,7 @@
 import { jsonLines } from '../processes/line-process.ts';
 import { type Adjacency, adjacencyOf, type Graph, type NodePair, nodePairs } from '../workloads/graph.ts';
 
-/** What every engine answers: the nodes within three hops, and the hops of a shortest path (-1 for none). */
+/** The answers of every engine: the nodes within three hops, and the hops of a shortest path (-1 for none). */
 export const graphSearchNames = ['three-hops', 'shortest-path'] as const;
 export type GraphSearchName = (typeof graphSearchNames)[number];
 
@@ -31,7 +31,7 @@ export type GraphCommand = LoadCommand | SearchCommand;
 export interface GraphSearchAnswer {
   /** Mean time of one search. */
   us: number;
-  /** What was found for each pair: a number of nodes, or of hops. */
+  /** The result for each pair: a number of nodes, or of hops. */
   found: number[];
 }
 

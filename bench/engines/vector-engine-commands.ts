@@ -2,7 +2,7 @@ import { jsonLines } from '../processes/line-process.ts';
 import type { SparseSet } from '../workloads/sparse-vectors.ts';
 import type { VectorFilter, VectorSet } from '../workloads/vector-set.ts';
 
-/** What an engine is told to build and to search; the same for ours and for every peer. */
+/** The commands to build and to search; the same for ours and for every peer. */
 export interface BuildCommand {
   op: 'build';
   dense?: VectorSet;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 const repository = join(import.meta.dir, '..', '..');
 
-/** What a reader needs to judge or repeat a figure; the same in every line of one run. */
+/** The facts for judging or repeating a figure; the same in every line of one run. */
 export interface Provenance {
   commit: string;
   /** True when tracked files differ from the commit. */

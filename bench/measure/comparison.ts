@@ -1,6 +1,6 @@
 import { type Spread, spread } from './statistics.ts';
 
-/** What a figure must reach: `at_most` for times and costs, `at_least` for rates. */
+/** The aim of a figure: `at_most` for times and costs, `at_least` for rates. */
 export interface Aim {
   kind: 'at_most' | 'at_least';
   value: number;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { cacheDirectory } from '../workloads/document-file.ts';
 
 /**
- * What only benches need and no test, and what not everybody should have to fetch: an addon that is compiled when it is
+ * Packages for benches alone, which not everybody should have to fetch: an addon that is compiled when it is
  * installed, and hundreds of megabytes of data. They are installed when a case first asks for them.
  */
 const packages = {
@@ -33,7 +33,7 @@ export async function installPackage(name: CachedPackage): Promise<void> {
   await Bun.write(join(directory, 'installed'), version);
 }
 
-/** What the installed package exports; the caller says what that is. */
+/** The exports of the installed package; the caller says what that is. */
 export function loadPackage<Exports>(name: CachedPackage): Exports {
   return createRequire(join(directoryOf(name), 'package.json'))(name) as Exports;
 }

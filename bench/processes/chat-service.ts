@@ -17,7 +17,7 @@ export interface ChatTurn {
   readonly firstMs: number;
   /** CPU time of the server's process; that of the model, a process of its own, is not in it. */
   readonly cpuUs: number;
-  /** What the model took to read the prompt. */
+  /** The time that the model took to read the prompt. */
   readonly prefillMs: number;
 }
 

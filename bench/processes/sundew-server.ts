@@ -9,7 +9,7 @@ const repository = join(import.meta.dir, '..', '..');
 
 /** The script that `bun run start` runs: it sets up what is missing, then runs the server in the same process. */
 export const startScript = join(repository, 'scripts', 'sundew.ts');
-/** What that script runs. */
+/** The program that the script runs. */
 const main = join(repository, 'build', 'server', 'main.js');
 
 /** A script that is run in place of our own, and what it is told. */

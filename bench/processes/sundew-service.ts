@@ -58,7 +58,7 @@ export class SundewService implements AsyncDisposable {
     return (await response.json()) as ServiceAnswer;
   }
 
-  /** What the turns of both sides say besides their rates, for a machine that is busy with something else. */
+  /** The measures of both sides' turns besides their rates, for a machine that is busy with something else. */
   static costs(overHttp: readonly Measured<LoadResult>[], inProcess: readonly Measured<ServiceAnswer>[]) {
     return {
       clientCpuShare: Math.max(...overHttp.map((turn) => turn.clientCpuShare)),

@@ -13,7 +13,7 @@ import {
   serveGenerationEngine,
 } from '../engines/generation-engine-commands.ts';
 
-/** What the child process of a model runs, without the messages of its parent. */
+/** The work of a model's child process, without the messages of its parent. */
 let backend: Backend | undefined;
 
 async function loadModel({ path, threads, sequences, contextTokens }: LoadCommand): Promise<LoadAnswer> {

@@ -84,7 +84,7 @@ async function run({ table, requests, inFlight, durationMs }: ServiceTurn): Prom
       const reply = await route.handler(asked);
       if (!(reply instanceof Reply) || reply.status !== 200) throw new Error('a query failed');
       answered += 1;
-      // What other threads have answered is taken from the event loop.
+      // The answers of other threads are taken from the event loop.
       await new Promise<void>((resolve) => setImmediate(resolve));
     }
   };

@@ -32,7 +32,7 @@ export function rowOf(hit: DemoHit): number {
   return Number(hit.key.slice('word:'.length));
 }
 
-/** What a word is filtered by. */
+/** The members by which words are filtered. */
 export function initialOf(word: string): string {
   return [...word][0] ?? '';
 }

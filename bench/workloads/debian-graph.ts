@@ -1,4 +1,4 @@
-/** What all packages of a Debian release depend on, as `apt-cache dumpavail` of this machine says. */
+/** The dependencies of all packages of a Debian release, as `apt-cache dumpavail` of this machine says. */
 export interface DebianGraph {
   distribution: 'debian';
   seed: number;

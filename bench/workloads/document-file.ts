@@ -6,7 +6,7 @@ import { workloadSeed, zipfBody, zipfDocuments } from './zipf-documents.ts';
 /** Generated data are kept here between runs; the folder is ignored by git and safe to delete. */
 export const cacheDirectory = join(import.meta.dir, '..', '.cache');
 
-/** What `make` gives, from the file of this name in the cache when it is there. */
+/** The result of `make`, from the file of this name in the cache when it is there. */
 export function cachedJson<Value>(name: string, make: () => Value): Value {
   const path = join(cacheDirectory, name);
   if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8'));

@@ -22,7 +22,7 @@ export interface VectorFilter {
 
 export const bucketCount = 1_000;
 
-/** What a generator gives; rows arrive in order. */
+/** The vectors of a generator; rows arrive in order. */
 export interface VectorSetContents {
   rows: Iterable<Float32Array>;
   queries: Iterable<Float32Array>;

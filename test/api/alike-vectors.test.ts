@@ -68,7 +68,7 @@ const filters: [name: string, request: object, keeps: (row: Row) => boolean][] =
 
 /** Asks for stored vectors and new ones, at the default effort. */
 async function check(table: string, all: Row[], metric: Metric): Promise<void> {
-  // What single precision makes of equal distances.
+  // Equal distances in single precision.
   const tolerance = metric === 'cosine' ? 3e-7 : 2e-8;
   const stored = [all.findIndex(({ isCopy }) => isCopy), all.findLastIndex(({ isCopy }) => !isCopy), 17, 18, 3_001];
   const queries = [...stored.map((at) => all[at]?.vector ?? draw()), draw(), draw()];

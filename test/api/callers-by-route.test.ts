@@ -22,7 +22,7 @@ type Reach = AccessLevel | 'every table' | 'nothing';
 interface Case {
   /** Of the table `books`; the route's own where its access names it. */
   readonly needs?: Reach;
-  /** What a stranger gets, where it is not the answer that hides the table. */
+  /** The answer for a stranger, where it is not the answer that hides the table. */
   readonly stranger?: string;
   readonly body?: unknown;
   readonly query?: object;

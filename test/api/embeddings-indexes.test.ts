@@ -164,7 +164,7 @@ describe('the vectors of a dropped index that are kept', () => {
         expect(await nearest('t', [1, 0.9, 0], first)).toEqual(['apple']);
         expect((await drop('t', 'taste', '?keep_vectors=true', first)).status).toBe(204);
         expect((await drop('t', 'tags', '?keep_vectors=true', first)).status).toBe(204);
-        // What goes and what is written without an index changes what the next one finds.
+        // Writes and deletions without an index change what the next one finds.
         await write('t', { deletes: ['melon'], inserts: { zest: { n: 4 } } }, first);
       }
       await using second = await startTestServer({ directory });

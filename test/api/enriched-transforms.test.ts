@@ -49,7 +49,7 @@ describe('a transform that waits for its enrichments', () => {
     };
     expect([_embeddings.whole.length, _embeddings.parts.length]).toEqual([64, 2]);
     expect(_artifacts.copy.value).toBe('amber birch cedar. dune ember fern');
-    // What is not part of the text costs nothing.
+    // Members that are not part of the text cost nothing.
     expect(await transform('a', { op: '$inc', path: '$.n', value: 1 })).toMatchObject({ body: { transformed: 1 } });
     expect(await lookup('a')).toMatchObject({ n: 2 });
     expect([await producedBy('whole'), await producedBy('parts')]).toEqual([0, 0]);

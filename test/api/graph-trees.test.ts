@@ -123,7 +123,7 @@ describe('edges of a tree', () => {
     const merge = (records: object) => server.send('POST', `${table.path}/merge`, { records });
     const refused = await merge({ a: child('m'), m: { n: 2 } });
     expect(refused).toMatchObject({ status: 400, body: { code: 'tree_topology_violation' } });
-    // What the merge deletes is no ancestor, and the edge to it goes with it.
+    // A document that the merge deletes is no ancestor, and the edge to it goes with it.
     expect(await merge({ a: child('m'), z: {} })).toMatchObject({ status: 200, body: { deleted: 1 } });
     expect(await table.arrows('a')).toEqual([]);
   });

@@ -13,7 +13,7 @@ const folder = join(root, 'build/guide-programs');
 
 interface Program {
   readonly code: string;
-  /** What the page says that it prints. */
+  /** The output that the page shows. */
   readonly printed: string | undefined;
 }
 

@@ -23,7 +23,7 @@ function examplesOf(page: string): Example[] {
   );
 }
 
-/** What the page shows of a configuration file. */
+/** The configuration file that the page shows. */
 function configurationOf(page: string): string {
   const text = readFileSync(join(guide, page), 'utf8');
   return [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, part = '']) => part).join('');

@@ -37,7 +37,7 @@ function listOf({ hits }: VectorResult): RankedHit[] {
   return hits.hits.map((hit) => ({ key: hit._id, score: hit._score }));
 }
 
-/** What each leg of a request answers alone. */
+/** The answer of each leg of a request alone. */
 async function legsAlone(
   request: { embeddings: Record<string, unknown> },
   more: object,

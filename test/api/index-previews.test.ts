@@ -5,7 +5,7 @@ import { startGuardedServer, table } from '../support/access.ts';
 import { ModelService } from '../support/providers/model-service.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-/** What a managed index would make of a few documents, told before it is created. */
+/** The parts that a managed index would make of a few documents, shown before it is created. */
 
 let server: TestServer;
 let service: ModelService;

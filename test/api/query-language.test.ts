@@ -4,7 +4,7 @@ import { framesOf } from '../../src/query/document-frames.ts';
 import { planQuery } from '../../src/query/plan/query-plan.ts';
 import { openSchema } from '../../src/tables/schema/document-schema.ts';
 
-/** What requests mean on real documents: planned here, evaluated by the native engine. */
+/** The meaning of requests on real documents: planned here, evaluated by the native engine. */
 const documents: Record<string, unknown> = {
   leek: { title: 'Leek and potato soup', year: 2019, at: '2019-11-05', vegan: true, tags: ['winter', 'green'] },
   miso: { title: 'Miso soup with tofu', year: 2021, at: '2021-03-01T08:00:00Z', vegan: true, chef: { name: 'Ada' } },

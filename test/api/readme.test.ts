@@ -45,7 +45,7 @@ describe('a question in words finds the note that answers it, as the README says
   };
 
   test.each(Object.entries(others))('%s', async (protocol, embedderAt) => {
-    // What a model knows of words: a cat is a pet, and fish is to be eaten.
+    // The model knows words: a cat is a pet, and fish is to be eaten.
     await using service = new ModelService(protocol as ServiceProtocol, { cat: 'pet', fish: 'eat' });
     await using server = await startTestServer();
     const commands = readmeCommands('Ask in words');

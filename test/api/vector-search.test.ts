@@ -37,7 +37,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** What restricts a search, and which recipes that leaves. */
+/** The restriction of a search, and the recipes that it leaves. */
 const restrictions: [name: string, request: object, keeps: (key: string, recipe: Recipe) => boolean][] = [
   ['nothing', {}, () => true],
   ['half', { filter_query: { term: { vegan: true } } }, (_, { vegan }) => vegan],

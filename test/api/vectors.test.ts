@@ -31,7 +31,7 @@ async function insert(path: string, inserts: object, target = server): Promise<v
   expect(await target.send('POST', `${path}/batch`, { inserts })).toMatchObject({ status: 201 });
 }
 
-/** What is stored: the document, and the vectors beside it. */
+/** The stored rows: the document, and the vectors beside it. */
 async function read(path: string, key: string, fields = '*,_embeddings', target = server): Promise<unknown> {
   const { body } = await target.send('GET', `${path}/lookup/${key}?fields=${encodeURIComponent(fields)}`);
   return body;

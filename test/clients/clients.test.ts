@@ -16,7 +16,7 @@ const installMs = 900_000;
 const driverMs = 120_000;
 const models = new URL('../fixtures/models', import.meta.url).pathname;
 
-/** What a driver says of one thing that it tried. */
+/** The result of one try of a driver. */
 interface Tried {
   readonly capability: string;
   readonly failure?: string;

@@ -1,4 +1,4 @@
-/** What is tried with a library; the columns of the guide's table. */
+/** The tries with a library; the columns of the guide's table. */
 export const capabilities = [
   'chat',
   'stream',

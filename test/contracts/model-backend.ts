@@ -14,7 +14,7 @@ export interface BackendUnderTest<Name extends OperationName> {
   readonly answer: (result: ResultOf<Name>) => unknown;
 }
 
-/** What every backend promises, whatever it runs. */
+/** The promises of every backend, whatever it runs. */
 export function modelBackendContract<Name extends OperationName>(label: string, backend: BackendUnderTest<Name>): void {
   const { spec, operation, input, other, answer } = backend;
 
@@ -73,7 +73,7 @@ export function modelBackendContract<Name extends OperationName>(label: string, 
           ),
         );
       });
-      // What a child has sent before the kill is read still.
+      // Messages that a child has sent before the kill are still read.
       for (const outcome of outcomes) expect([alone, interrupted]).toContainEqual(outcome);
       expect(await run(input)).toEqual(alone);
       expect(host.crashes).toEqual(['killed by the test']);

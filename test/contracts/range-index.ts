@@ -24,7 +24,7 @@ export interface IndexUnderTest {
 
 const row = (ordinal: number, sequence: number, text?: string): ContractRow => ({ ordinal, sequence, text });
 
-/** What every index of a range promises, whatever it holds; run by the tests of each kind. */
+/** The promises of every index of a range, whatever it holds; run by the tests of each kind. */
 export function rangeIndexContract({ open, frame, found }: IndexUnderTest): void {
   /** Rows 1 to 3 in an index that is committed and durable at sequence 3, and then closed. */
   async function written(directory: string): Promise<void> {

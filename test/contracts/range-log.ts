@@ -15,7 +15,7 @@ export interface OpenLog extends AsyncDisposable {
 
 type Entry = Parameters<EntryListener>[0];
 
-/** What every `RangeLog` promises; run by the tests of each implementation. */
+/** The promises of every `RangeLog`; run by the tests of each implementation. */
 export function rangeLogContract(open: () => Promise<OpenLog>): void {
   const put = (rangeId: number, key: string, document: object = { n: 1 }): RangeWrite => {
     return { rangeId, frame: frameOf({ puts: { [key]: document } }) };

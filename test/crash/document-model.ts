@@ -8,7 +8,7 @@ export interface Effect {
   after: JsonDocument | undefined;
 }
 
-/** What must be in the database: plain maps, moved on only by what was acknowledged. */
+/** The state that the database must have: plain maps, moved on only by what was acknowledged. */
 export class DocumentModel {
   readonly #tables = new Map<string, Map<string, JsonDocument>>();
 

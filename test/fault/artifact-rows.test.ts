@@ -9,7 +9,7 @@ setDefaultTimeout(180_000);
 
 /** `ENRICHED_DOCUMENTS=20000` for the figure. */
 const documents = Number(process.env.ENRICHED_DOCUMENTS ?? 200);
-/** What a kill makes again: `producerBatchItems` answers, and `enrichmentBatchItems` chunks with those of the document that fills the batch. */
+/** The work that a kill repeats: `producerBatchItems` answers, and `enrichmentBatchItems` chunks with those of the document that fills the batch. */
 const answersInFlight = 8;
 const chunksOfOne = 2;
 const chunksInFlight = 64 + chunksOfOne;
@@ -17,7 +17,7 @@ const chunksInFlight = 64 + chunksOfOne;
 type Made = Record<'summary' | 'pieces' | 'vectors', { value?: string; items?: { _content: string }[] } & object>;
 
 const textOf = (key: number, version: string) => `${version}${key} alpha. ${version}${key} omega.`;
-/** What the mock generator answers, cut where a sentence ends. */
+/** The answer of the mock generator, cut where a sentence ends. */
 const piecesOf = (key: number, version: string) => [`You said: ${version}${key} alpha.`, `${version}${key} omega.`];
 
 async function write(wire: WireClient, version: string): Promise<void> {

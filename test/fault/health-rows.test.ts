@@ -49,7 +49,7 @@ async function filled(place: FaultPlace): Promise<void> {
   expect((await server.stop()).code).toBe(0);
 }
 
-/** What is said of a fault in the one range of the table `t`. */
+/** The report of a fault in the one range of the table `t`. */
 async function expectRangeDown(server: ChildServer, place: FaultPlace, kind: string): Promise<void> {
   const found = await status(server);
   expect(found).toMatchObject({

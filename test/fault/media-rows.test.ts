@@ -282,7 +282,7 @@ describe('M03: answers that are too much', () => {
       return (await refusal(get(from, url())))[0];
     };
     const signed = `${url()}?signature=canary`;
-    // What an address carries may be a secret.
+    // Parts of an address may be secret.
     expect((await refusal(get(open(), signed, 1)))[1]).not.toContain('canary');
     expect((await refusal(get(fetcher(), signed)))[1]).not.toContain('canary');
     expect((await refusal(get(open(), `${signed}\\`)))[1]).not.toContain('canary');

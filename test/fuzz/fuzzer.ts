@@ -110,7 +110,7 @@ const targets: Readonly<Record<string, Target>> = {
   },
 };
 
-/** What was refused and why, or which parts were rendered. */
+/** The refusal with its reason, or the rendered parts. */
 function templateShape(outcome: string): string {
   if (!outcome.startsWith('[')) return outcome.replace(/line \d+, column \d+|"[^"]*"|\d+/g, '_').slice(0, 80);
   return (JSON.parse(outcome) as (string | object)[]).map((part) => typeof part).join(' ');

@@ -193,7 +193,7 @@ describe('an answer', () => {
   test('starts from a prompt that was read before, unless that is refused', async () => {
     const more = { prompt_cache: true, prompt_cache_key: 'a' };
     const before = await answer(`${'x '.repeat(300)}count`, more);
-    // What every prompt begins with may be there.
+    // The beginning of every prompt may be there.
     expect(before.usage.cached_prompt_tokens).toBeLessThan(10);
     const { usage } = await answer(`${'x '.repeat(300)}hello`, more);
     expect(usage.cached_prompt_tokens).toBeGreaterThan(500);

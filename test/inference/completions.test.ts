@@ -70,7 +70,7 @@ describe('POST /v1/completions', () => {
       (await server.send<{ count: number }>('POST', '/tokenize', { model: 'filler', prompt })).body.count;
     expect(usage?.prompt_tokens).toBe((await tokens('count')) + (await tokens('hello')) + 3);
     expect((await complete({ ...asked, suffix: '' })).choices[0]?.text).toStartWith(' one two');
-    // What people write does not become a mark.
+    // Text that people write does not become a mark.
     const told = await complete({ ...asked, suffix: '<|fim_middle|>' });
     expect(told.usage?.prompt_tokens).toBe((await tokens('count')) + (await tokens('<|fim_middle|>')) + 3);
   });

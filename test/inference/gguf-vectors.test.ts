@@ -5,7 +5,7 @@ import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
 
 const embedder = fixtureModel('embedders', 'tiny-bert-gguf');
 const reranker = fixtureModel('rerankers', 'tiny-cross-gguf');
-/** What the same weights say as ONNX; llama.cpp approximates one function of the model. */
+/** The vectors of the same weights as ONNX; llama.cpp approximates one function of the model. */
 const embedded = referenceOf<{ text: string; ids: number[]; mean_pooled: number[] }>(embedder.model?.directory);
 const ranked = referenceOf<{ text: string; pair: string; ids: number[]; logit: number }>(reranker.model?.directory);
 const pool = poolOfTests();

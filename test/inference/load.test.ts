@@ -18,7 +18,7 @@ test('what a model turned out to be is told', async () => {
   });
   const probed = fixtureModel('generators', 'chain', { threads: 0, contextTokensMax: 100_000 });
   const info = await host.pool.info({ ...probed, name: 'probed' });
-  // What the file says, not what is allowed.
+  // The length of the file, not the allowed one.
   expect(info.contextTokens).toBe(4_096);
   expect(info.threads?.prefill).toBeGreaterThan(0);
 });
@@ -40,7 +40,7 @@ test('files that llama.cpp refuses, or that have changed since they were found, 
   expect(await load('renamed')).toMatchObject({
     code: 'model_load_failed',
     message: expect.stringContaining('llama.cpp refuses its weights'),
-    // What llama.cpp itself says is for the log.
+    // The messages of llama.cpp are for the log.
     cause: expect.objectContaining({ message: expect.stringMatching(/output_norm/) }),
   });
   const described = describeModel('generators', 'cut', path);

@@ -191,7 +191,7 @@ test('embeds texts, with the older route as well', async () => {
   await client.embed({ model: name, input: 'a', keep_alive: 0 });
   await until(async () => (await loaded()) === undefined);
   expect(await told(client.embed({ model: 'gone', input: [] }))).toContain('model_not_found');
-  // What is too long is cut unless told otherwise.
+  // A text that is too long is cut unless told otherwise.
   const long = 'the '.repeat(100);
   expect((await client.embed({ model: 'tiny-bert', input: long })).embeddings).toHaveLength(1);
   expect(await told(client.embed({ model: 'tiny-bert', input: long, truncate: false }))).toContain('context_length');

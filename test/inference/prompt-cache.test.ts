@@ -20,7 +20,7 @@ describe('the state of a prompt', () => {
     // The last token is evaluated again, for what follows it.
     expect(same).toMatchObject({ text: answer, cachedTokens: first.promptTokens - 1 });
     const longer = await ask(`${history}hello${answer} hello`);
-    // What people write is other tokens than what was generated, though the text is the same.
+    // Text that people write has other tokens than generated text, even where both are the same.
     expect(longer).toMatchObject({ text: answer, cachedTokens: first.promptTokens });
     const other = await ask(`${history}count`, { tokensMax: 2 });
     expect(other).toMatchObject({ text: ' one two', cachedTokens: first.promptTokens - 1 });
@@ -30,7 +30,7 @@ describe('the state of a prompt', () => {
     const secret = 'z'.repeat(50);
     expect(await ask(`${secret} hello`, { promptCache: undefined })).toMatchObject({ text: answer, cachedTokens: 0 });
     const after = await ask(`${secret} hello`);
-    // What every prompt begins with.
+    // The beginning of every prompt.
     expect(after.cachedTokens).toBeLessThan(10);
     expect(await ask(`${secret} hello`, { promptCache: undefined })).toMatchObject({ text: answer, cachedTokens: 0 });
     expect(await ask(`${secret} hello`)).toMatchObject({ text: answer });

@@ -6,7 +6,7 @@ import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(60_000);
 
-/** What models cost, by provider: the status and the metrics say what the providers themselves have counted. */
+/** The cost of models, by provider: the status and the metrics say what the providers themselves have counted. */
 
 interface Counted {
   readonly provider: string;

@@ -31,7 +31,7 @@ const seed = runSeed();
 const random = new SeededRandom(seed);
 const owner = testCaller();
 
-/** What the tables hold: the sentences of each document, which are its chunks. */
+/** The content of the tables: the sentences of each document, which are its chunks. */
 const held = new Map<string, { sentences: string[]; tag: string }>();
 const vectors = new Map<string, Float32Array>();
 

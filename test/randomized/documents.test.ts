@@ -8,7 +8,7 @@ import { ChildServer } from '../support/fault/child-server.ts';
 import { runSeed } from '../support/fault/seeded-random.ts';
 import { type Batch, type JsonDocument, WireClient, withoutServerMembers } from '../support/fault/wire-client.ts';
 
-/** What one step does to the server and, by the interface's promise, to a plain map. */
+/** Applies one step to the server and, by the interface's promise, to a plain map. */
 type Step =
   | { do: 'batch'; batch: { inserts: [string, JsonDocument][]; deletes: string[]; incremented: string[] } }
   | { do: 'refused batch'; key: string; document: JsonDocument }

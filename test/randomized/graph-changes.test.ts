@@ -62,7 +62,7 @@ afterAll(async () => {
   directory[Symbol.dispose]();
 });
 
-/** What the field holds for these neighbours: their keys, or what an extractor would have found. */
+/** The value of the field for these neighbours: their keys, or what an extractor would have found. */
 function fieldOf(near: readonly string[]): unknown {
   if (variant.source === 'field') return near;
   const entities = ['self', ...near].map((text) => ({ label: 'key', text, score: 1 }));

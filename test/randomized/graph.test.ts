@@ -92,7 +92,7 @@ function randomBatch(): object {
   return { inserts, deletes };
 }
 
-/** What a table answers to a look from every key, without what depends on the moment. */
+/** The answers of a table to a search from every key, without what depends on the moment. */
 async function answersOf(ranges: number, rowFilter?: object): Promise<object> {
   const { graphs } = database.services;
   const table = tableOf(ranges);
@@ -162,7 +162,7 @@ async function matchesOf(table: string, key: string, name: string, caller: Calle
   return matches.sort();
 }
 
-/** What `matchesOf` has to answer. */
+/** The expected answer of `matchesOf`. */
 function expectedMatches(key: string, name: string, isShown: (key: string) => boolean): string[] {
   const elements = patterns[name] ?? [];
   const aliases = new Set(elements.map(({ alias }) => alias)).size;

@@ -34,7 +34,7 @@ interface Join {
 }
 
 const tables: Record<string, Table> = { orders: new Map(), customers: new Map(), cities: new Map() };
-/** What the caller sees of them. */
+/** The rows that the caller sees. */
 let shown: Record<string, Table> = tables;
 
 function value(): unknown {

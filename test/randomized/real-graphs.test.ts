@@ -271,7 +271,7 @@ test.each(ladders.flatMap((ladder) => modes.map((mode) => [ladder.name, mode, la
   timeout,
 );
 
-/** What a path comes to in a mode. */
+/** The total of a path in a mode. */
 function costOf(path: { length: number; total_weight: number }, mode: PlainMode): number {
   return mode === 'min_hops' ? path.length : path.total_weight;
 }

@@ -70,7 +70,7 @@ function randomChange(): Record<string, Change> {
   return Object.fromEntries(changes);
 }
 
-/** What a change leaves; undefined where it breaks a rule. */
+/** The rows after a change; undefined where it breaks a rule. */
 function changed(before: State, changes: Record<string, Change>): State | undefined {
   const after = structuredClone(before);
   const removed: [string, string][] = [];

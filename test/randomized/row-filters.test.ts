@@ -37,7 +37,7 @@ function randomTarget(): object {
   return { target: keyOf(random.between(0, documentCount - 1)), weight: random.between(1, 4) / 4 };
 }
 
-/** What was written as the edges of each document. */
+/** The edges of each document, as they were written. */
 const edgesOf = new Map<string, object>();
 
 function randomDocument(at: number): object {
@@ -198,7 +198,7 @@ async function create(table: string): Promise<void> {
     dense: { type: 'embeddings', external: true, dimension: 3 },
     sparse: { type: 'embeddings', external: true, sparse: true },
     near: { type: 'graph' },
-    // What answers from counters in one table is visited under a row filter in the other.
+    // A query that counters answer in one table is visited under a row filter in the other.
     counters: { type: 'algebraic', derive_from_schema: true },
     // Its vectors are of the table's own making.
     meaning: { type: 'embeddings', field: 'text', embedder },
@@ -290,7 +290,7 @@ async function compareLookups(only: string, caller: ReturnType<typeof testCaller
   }
 }
 
-/** What is told of the artifacts of each document, and that there is no such document. */
+/** The answers about the artifacts of each document, and for a document that does not exist. */
 async function compareTraces(only: string, caller: ReturnType<typeof testCaller>): Promise<void> {
   const { artifactTrace } = database.services;
   const traced = (table: string, key: string, by: typeof caller) =>

@@ -79,7 +79,7 @@ function applyTo(database: Database, writes: readonly Write[]): boolean {
     for (const { table, deletes } of writes) {
       for (const key of deletes) database.query(`DELETE FROM ${table} WHERE id = ?`).run(key);
     }
-    // What is written stays as it was written, or the whole write is refused.
+    // A row stays as it was written, or the whole write is refused.
     for (const { table, puts } of writes) {
       for (const [id, document] of Object.entries(puts)) {
         const left = database.query(`SELECT * FROM ${table} WHERE id = ?`).get(id);

@@ -17,7 +17,7 @@ async function acknowledgedBefore(directory: string, failpoint: string): Promise
   return { lines: output.split('\n').filter(Boolean), killed: running.signalCode === 'SIGKILL' };
 }
 
-/** What must hold after any crash: whole groups, acknowledged ones present, sums equal to the groups that exist. */
+/** The conditions after any crash: whole groups, acknowledged ones present, sums equal to the groups that exist. */
 async function checkDirectory(directory: string, acknowledged: string[]): Promise<number> {
   const storage = await openTestStorage(directory);
   const table = must(storage.catalog.table('things'), 'no table');

@@ -164,7 +164,7 @@ function put(model: Model, given: Given, live: ReadonlySet<number>): void {
   }
 }
 
-/** What a request may hold: only indexes that are there. */
+/** The indexes that a request may name: only indexes that are there. */
 function givenOf(documents: Given, live: ReadonlySet<number>): Given {
   const only = (all: Record<number, number[] | null>) =>
     Object.fromEntries(Object.entries(all).filter(([id]) => live.has(Number(id))));

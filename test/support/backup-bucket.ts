@@ -5,7 +5,7 @@ import { startTestServer, type TestServer } from './test-server.ts';
 type Answer = Response | 'lose the answer' | undefined;
 
 /**
- * What a store that misbehaves does with a request; undefined: it is answered as it should be. `pass` has the store answer it, with
+ * The answer of a store that misbehaves; undefined: the request is answered as it should be. `pass` has the store answer it, with
  * another body where one is given.
  */
 export type Misbehaviour = (

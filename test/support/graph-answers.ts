@@ -7,7 +7,7 @@ interface Answer {
   partial?: string;
 }
 
-/** What `GraphService.edges` says. */
+/** The answer of `GraphService.edges`. */
 export async function edgesOf(
   graphs: GraphService,
   ...asked: Parameters<GraphService['edges']>
@@ -15,7 +15,7 @@ export async function edgesOf(
   return JSON.parse(await graphs.edges(...asked));
 }
 
-/** What `GraphService.traverse` says. */
+/** The answer of `GraphService.traverse`. */
 export async function nodesWithin(
   graphs: GraphService,
   ...asked: Parameters<GraphService['traverse']>

@@ -6,7 +6,7 @@ interface IssuedCode {
   used: boolean;
 }
 
-/** What a test changes about the server. */
+/** The settings that a test changes. */
 interface Behaviour {
   /** The user says no. */
   denies: boolean;

@@ -7,7 +7,7 @@ interface RustSource {
 /** A file of a crate, by its module path: `engine::full_text::slots`. */
 interface RustModule {
   readonly path: string;
-  /** What it uses, as written there: `super::slots::Slot`. */
+  /** The module that it uses, as written there: `super::slots::Slot`. */
   readonly uses: readonly string[];
   /** Names that it passes on, and what they stand for. */
   readonly passedOn: ReadonlyMap<string, string>;

@@ -27,7 +27,7 @@ export async function answerOf(
   return JSON.parse(answer);
 }
 
-/** What the commands of "Ask in words" answer: the question alone, then beside words. */
+/** The answers to the commands of "Ask in words": the question alone, then beside words. */
 export const readmeAnswers = [
   { name: 'notes' },
   { status: 'committed', inserted: 3 },

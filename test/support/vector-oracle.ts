@@ -1,4 +1,4 @@
-/** What searches by vectors must answer, computed the plain way. */
+/** The expected answers of searches by vectors, computed the plain way. */
 
 export type Metric = 'l2_squared' | 'cosine' | 'inner_product';
 
@@ -23,7 +23,7 @@ export function distanceOf(metric: Metric, a: readonly number[], b: readonly num
   return a.reduce((sum, value, at) => sum + (value - (b[at] ?? 0)) ** 2, 0);
 }
 
-/** What a distance scores; higher is better. */
+/** The score of a distance; higher is better. */
 export function scoreOf(metric: Metric, distance: number): number {
   if (metric === 'inner_product') return -distance;
   return metric === 'cosine' ? 1 - distance : 1 / (1 + distance);

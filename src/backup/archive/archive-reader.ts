@@ -54,7 +54,7 @@ export async function* readLines(
     const skipped = number === from.block ? from.byte : 0;
     const { lines, ends } = split(text, skipped);
     const [first] = ends;
-    // What the block before has of the first line.
+    // The part of the first line that the block before has.
     if (first === undefined) rest = Buffer.concat([rest, text.subarray(skipped)]);
     else {
       if (rest.byteLength > 0) lines[0] = Buffer.concat([rest, text.subarray(skipped, first - 1)]);

@@ -1,4 +1,4 @@
-/** What a caller needs for a route, by the contract: written by hand, so that a route's own word is not its proof. */
+/** The grant that a caller needs for a route, by the contract: written by hand, so that a route's own word is not its proof. */
 export type Need =
   | 'open'
   | 'anybody who is known'

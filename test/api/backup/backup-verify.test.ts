@@ -45,7 +45,7 @@ describe('the verification of a backup', () => {
       await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a1: { n: -1 } }, deletes: ['z0'] });
       await server.send('POST', '/db/v1/backup', { backup_id: 'b', location, base_backup_id: 'base' });
     }
-    // What an increment leans on is read with it.
+    // The base of an increment is read with it.
     const files = [
       ...place.files('base'),
       ...place.files('b'),

@@ -5,7 +5,7 @@ import { ModelService } from '../../support/providers/model-service.ts';
 import { restore } from '../../support/restore-jobs.ts';
 import { hitKeys, type TestServer } from '../../support/test-server.ts';
 
-/** What models have made of documents comes back with them: no model is asked for it again. */
+/** The work of models on documents comes back with them: no model is asked for it again. */
 
 interface Status {
   readiness: { state: string };

@@ -41,7 +41,7 @@ async function write(server: TestServer, table: string, body: object): Promise<v
   expect([table, answer.status]).toEqual([table, 201]);
 }
 
-/** What clients see of all of it. */
+/** All of it, as clients see it. */
 async function seen(server: TestServer): Promise<unknown> {
   const body = async (method: string, path: string, request?: object) =>
     (await server.send<Record<string, unknown>>(method, `/db/v1/tables/${path}`, request)).body;

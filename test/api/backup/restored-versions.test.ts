@@ -63,7 +63,7 @@ describe.each(['portable', 'native'])('versions after a restore of the format "%
       expect((await commit(server, key, String(restored[at]))).body).toMatchObject({ status: 'committed' });
     }
     expect(least(await versions(server))).toBeGreaterThan(greatest(restored));
-    // What the replaced table has answered under a key is gone with it: the write is made.
+    // The answers that the replaced table kept under a key are gone with it: the write is made.
     expect(await insert(server, 'second', { 'idempotency-key': 'k' })).toBe(201);
     const { body } = await server.send('GET', '/db/v1/tables/books/lookup/m');
     expect(body).toMatchObject({ text: 'second' });

@@ -5,7 +5,7 @@ import { buildPackages } from '../../../scripts/build-package.ts';
 import { ChildServer } from '../../support/fault/child-server.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-// What is published, unpacked in an empty folder beside the packages that it depends on. `bun install` of the tarballs
+// The published packages, unpacked in an empty folder beside the packages that it depends on. `bun install` of the tarballs
 // needs the registry; docs/releasing.md has the commands.
 
 const root = join(import.meta.dir, '../../..');

@@ -6,7 +6,7 @@ import { startTestServer } from '../../support/test-server.ts';
 /** Of a test that starts another process, on a busy machine. */
 const processMs = 120_000;
 
-/** What a program of a user does with the client, without anything of Bun. */
+/** The program of a user with the client, without anything of Bun. */
 const program = `
   const { connect, SundewError } = await import(process.argv[2]);
   const db = connect(process.argv[3] + '/');

@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 
 /**
- * What a disk holds of one directory after a power failure: kept by the fault library (see fault.c) while a process
+ * The content of one directory on the disk after a power failure: kept by the fault library (see fault.c) while a process
  * runs, laid out again as a directory by `restore`.
  */
 export class DurableShadow {
@@ -20,7 +20,7 @@ export class DurableShadow {
   readonly #to: string;
 
   /**
-   * What is in `from` now counts as durable.
+   * The files that are in `from` now count as durable.
    * @param from the data directory that is watched
    * @param to a directory of ours, made when missing
    */

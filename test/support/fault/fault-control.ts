@@ -31,7 +31,7 @@ export interface FaultRule {
   calls: FaultCall[];
   /** A part of the file's path, or with a `$` behind it the path's end; '' is every file. */
   path: string;
-  /** What a matching call does: fail with this errno, claim success and do nothing, or kill the process. */
+  /** The effect on a matching call: fail with this errno, claim success and do nothing, or kill the process. */
   action: 'EIO' | 'ENOSPC' | 'EROFS' | 'EMFILE' | 'drop' | 'kill';
   /** It acts only while this file exists. */
   while?: string;

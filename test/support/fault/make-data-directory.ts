@@ -48,7 +48,7 @@ const indexes = {
   await wire.batch('words', { inserts }).catch(() => undefined);
   await server.ended;
 }
-/** What is expected, as this very code reads a copy of it. */
+/** The expected content, as this very code reads a copy of it. */
 const copy = join(place, 'copy');
 Bun.spawnSync(['cp', '-r', dataDir, copy]);
 {

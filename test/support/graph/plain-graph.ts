@@ -11,7 +11,7 @@ export interface PlainEdge {
 export type PlainMode = 'min_hops' | 'min_weight' | 'max_weight';
 type Direction = 'out' | 'in' | 'both';
 
-/** What a mode adds up along a path: the least total is best. */
+/** The sum of a mode along a path: the least total is best. */
 const costs: Record<
   PlainMode,
   { start: number; add(cost: number, weight: number): number; shown(cost: number): number }
@@ -69,7 +69,7 @@ export class PlainGraph {
     return [...depths].sort(([left, a], [right, b]) => a - b || compareKeys(left, right));
   }
 
-  /** What the best path of at most some edges comes to, by Bellman and Ford; undefined where there is none. */
+  /** The total of the best path of at most some edges, by Bellman and Ford; undefined where there is none. */
   best(start: string, target: string, mode: PlainMode, direction: Direction, maxHops: number): number | undefined {
     const { start: cost, add, shown } = costs[mode];
     let changed = new Map([[start, cost]]);
@@ -89,7 +89,7 @@ export class PlainGraph {
     return found === undefined ? undefined : shown(found);
   }
 
-  /** What each of the best paths without a node twice comes to: every path there is, sorted. */
+  /** The totals of the best paths without a node twice: every path there is, sorted. */
   bestPaths(start: string, target: string, mode: PlainMode, count: number, maxHops: number): number[] {
     const { start: first, add, shown } = costs[mode];
     const found: number[] = [];

@@ -20,7 +20,7 @@ export function wordnetEdges(): PlainEdge[] {
   return [...edges.values()];
 }
 
-/** What packages of Debian depend on; see `test/fixtures/graphs/README.md`. */
+/** The dependencies of packages of Debian; see `test/fixtures/graphs/README.md`. */
 export async function debianEdges(): Promise<PlainEdge[]> {
   const file = join(import.meta.dir, '../../fixtures/graphs/debian-depends.txt.gz');
   const text = Buffer.from(Bun.gunzipSync(await Bun.file(file).bytes())).toString();

@@ -23,7 +23,7 @@ type Behaviour = (request: SeenRequest) => Response | Promise<Response> | undefi
 /** A service of models on the loopback, whose vectors count words, so that texts with the same words are near. */
 export class ModelService implements AsyncDisposable {
   readonly seen: SeenRequest[] = [];
-  /** What the next requests meet, one each; then `always`. */
+  /** The answers to the next requests, one each; then `always`. */
   readonly next: Behaviour[] = [];
   always: Behaviour = () => undefined;
   readonly #server: Bun.Server<undefined>;

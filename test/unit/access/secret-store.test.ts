@@ -24,7 +24,7 @@ class Setting extends TemporaryDirectory {
     });
   }
 
-  /** What an operator writes by hand. */
+  /** A file as an operator writes it by hand. */
   edit(secrets: unknown): void {
     writeFileSync(this.file, JSON.stringify({ secrets }));
   }

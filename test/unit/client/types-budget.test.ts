@@ -4,7 +4,7 @@ import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const root = join(import.meta.dir, '../../..');
 const timeout = { timeout: 120_000 };
-/** What an editor does again after each key. Counts of the compiler do not depend on how busy the machine is. */
+/** The work that an editor repeats after each key. Counts of the compiler do not depend on how busy the machine is. */
 const instantiationsMax = 40_000;
 
 const fields = Array.from(

@@ -101,7 +101,7 @@ describe('what indexes use', () => {
     expect(JSON.stringify(entries)).not.toContain('hidden');
     expect(JSON.stringify(entries)).not.toContain('secret-model');
     expect(entries[1]?.sources).toEqual(['config:connections/main', 'runtime:tables/mine/indexes/vectors']);
-    // What tables use of a connection does not change what requests mean by it.
+    // Uses of a connection by tables do not change what requests mean by it.
     expect(catalogue.find(caller, 'main')).toMatchObject({ names: ['small'] });
     expect(() => catalogue.find(caller, 'ollama-models-example-org-1')).toThrow('there is no connection');
   });

@@ -33,7 +33,7 @@ function serve(unsentBytesMax = 1_000) {
   return { clock, stream, gone: gone.promise, begun: begun.promise, timesGone: () => timesGone, url: server.url };
 }
 
-/** What comes next, read for as long as it takes to be `length` characters. */
+/** The next text, read for as long as it takes to be `length` characters. */
 function reading(response: Response) {
   const reader = must(response.body).pipeThrough(new TextDecoderStream()).getReader();
   let waiting = '';
@@ -122,7 +122,7 @@ describe('a stream of events', () => {
     const socket = ask(url);
     const closed = new Promise((resolve) => socket.on('close', resolve));
     await begun;
-    // What the kernel takes for both ends is not what waits here.
+    // Bytes in the kernel's buffers for both ends do not count as waiting here.
     const event = 'x'.repeat(100_000);
     let sent = 0;
     for (; timesGone() === 0 && sent < 1_000; sent += 1) {

@@ -5,7 +5,7 @@ import { ServiceError } from '../../../src/protocol/service-error.ts';
 
 const common = { name: 'v', description: '', version: 0, enrichments: [], mem_only: false };
 
-/** What a configuration is refused with. */
+/** The refusal of a configuration. */
 function refusal(config: IndexConfig): { code: string; message: string } {
   try {
     readIndexConfig('v', config);

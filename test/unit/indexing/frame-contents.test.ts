@@ -45,7 +45,7 @@ test('an index is concerned by its own rows and by documents that are gone', () 
   expect(concerned([rowKind.partPut, 2], [rowKind.partDelete, 300])).toEqual([false, true, true]);
   expect(concerned([rowKind.partPut, 7])).toEqual([false, false, false]);
   expect(concerned([rowKind.partPut, 2], [rowKind.put], [rowKind.partPut, 300])).toEqual([true, true, true]);
-  // What no index follows does not end the look for what one does.
+  // Rows that no index follows do not end the search for those that one follows.
   expect(concerned([rowKind.put], [rowKind.partPut, 7], [rowKind.partPut, 8], [rowKind.partPut, 300])).toEqual([
     true,
     false,

@@ -32,7 +32,7 @@ class Bench {
   commits = 0;
   verified = 0;
   failNextApply: Error | undefined;
-  /** What hears of failures has a fault of its own. */
+  /** A listener of failures that fails itself. */
   listenerFails = false;
   readonly damaged: boolean;
   readonly applier: IndexApplier;

@@ -246,7 +246,7 @@ describe('ranges that are closed together', () => {
     await clock.advance(500);
     await stop;
     expect([together, closed, left]).toEqual([[[1, 3]], [1, 3], [2]]);
-    // What is told of it later is what is known now.
+    // The facts that are told of it later are those known now.
     expect(saves.flat()).toHaveLength(3);
   });
 

@@ -48,7 +48,7 @@ describe('what a model opens beside its weights', () => {
     const d = await pool.lease(state('d', 3));
     expect(open).toEqual(['a', 'c', 'd']);
     expect(await pool.lease(state('e', 7))).toBeUndefined();
-    // What is idle has gone for it in vain, what is in use has not.
+    // Idle entries have gone for it in vain, entries in use have not.
     expect([open, used()]).toEqual([['a', 'd'], 7]);
     a?.release();
     d?.release();

@@ -4,7 +4,7 @@ import { SeededRandom } from '../../support/fault/seeded-random.ts';
 
 const encoder = new TextEncoder();
 
-/** What is shown of a text that arrives in these pieces of bytes. */
+/** The shown part of a text that arrives in these pieces of bytes. */
 function show(pieces: readonly Uint8Array[], stops: readonly string[]): { shown: string[]; stop: string | undefined } {
   const output = new OutputText(stops);
   const shown: string[] = [];

@@ -147,7 +147,7 @@ describe('projections', () => {
   });
 });
 
-/** What the rules say, written down again without any care for speed; undefined for what is left out. */
+/** The rules, written down again without any care for speed; undefined for what is left out. */
 function choose(value: unknown, at: string[], included: string[], excluded: string[]): unknown {
   const here = at.join('.');
   const covers = (path: string) => here === path || here.startsWith(`${path}.`);

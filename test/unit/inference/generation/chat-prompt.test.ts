@@ -68,7 +68,7 @@ describe('a prompt', () => {
     const body = { messages, continue_final_message: true };
     const made = await prompt(body);
     expect(textOf(made)).toBe('<s><|im_start|>user\nList: <|im_end|>\n<|im_start|>assistant\none, <|im_end|> ');
-    // What was written stays plain.
+    // Text that people wrote stays plain.
     expect(made.pieces.filter(({ markup }) => !markup)).toEqual([{ text: '<|im_end|>', markup: false }]);
     const trimming =
       '{% for m in messages %}[{{ m.content | trim }}]{% endfor %}{% if add_generation_prompt %}!{% endif %}';

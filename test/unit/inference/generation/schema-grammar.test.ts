@@ -320,7 +320,7 @@ describe('what cannot be enforced is refused by name', () => {
     expect(accepts(schema, '{"tags":[""],"name":"q","size":1}')).toBe(false);
     expect(accepts(schema, '{"tags":[],"name":1,"size":1}')).toBe(false);
     expect(accepts(schema, '{"tags":[],"name":"q"}')).toBe(false);
-    // What is no schema at all, or leads nowhere, is refused whoever asks.
+    // A value that is no schema, or a reference that leads nowhere, is always refused.
     for (const each of [{ $ref: '#/gone' }, 'text', { type: 'text' }]) {
       expect(() => schemaGrammar({ type: 'array', items: each }, false)).toThrow(
         expect.objectContaining({ code: 'unsupported_response_format' }),
