@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::counter_cache::ViewIdentity;
-use super::path_totals::{PathTotals, known_or_made};
+use super::path_totals::{PathTotals, ViewIdentity, known_or_made};
 use super::ranked_terms::RankedTerms;
 use super::segment_counters::{SegmentCounters, SegmentPath};
 use crate::error::EngineError;

@@ -7,16 +7,13 @@ use sundew_base::bit_set::BitSet;
 use tantivy::index::SegmentId;
 use tantivy::{Searcher, SegmentReader};
 
-use super::path_totals::PathTotals;
+use super::path_totals::{PathTotals, ViewIdentity};
 use super::segment_counters::{SegmentCounters, SegmentPath};
 use crate::error::EngineError;
 use crate::full_text::query::IndexFields;
 
 /// Commits in a row without a question after which a path is forgotten.
 const IDLE_COMMITS_MAX: u32 = 256;
-
-/// Which segments, and how many of their documents are deleted.
-pub type ViewIdentity = Vec<(SegmentId, u32)>;
 
 #[derive(Default)]
 pub struct CounterCache {

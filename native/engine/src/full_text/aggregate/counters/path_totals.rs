@@ -2,11 +2,15 @@
 
 use std::sync::OnceLock;
 
-use super::counter_cache::ViewIdentity;
+use tantivy::index::SegmentId;
+
 use super::ranked_terms::RankedTerms;
 use crate::error::EngineError;
 use crate::full_text::aggregate::answers::number_summary::NumberSummary;
 use crate::full_text::query::Deadline;
+
+/// Which segments, and how many of their documents are deleted.
+pub type ViewIdentity = Vec<(SegmentId, u32)>;
 
 /// Each part is there once it was asked for, until the next commit.
 pub struct PathTotals {

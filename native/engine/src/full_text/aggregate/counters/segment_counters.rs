@@ -1,5 +1,6 @@
 //! How often each value of one path occurs in one segment.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sundew_base::bit_set::BitSet;
@@ -44,28 +45,24 @@ impl SegmentPath<'_> {
     fn occurrences(&self, docs: impl Iterator<Item = DocId>) -> Result<Vec<(LocalKey, Occurrences)>, EngineError> {
         let mut source = self.source()?;
         let (mut found, mut block) = (FoundKeys::default(), Vec::with_capacity(BLOCK_DOCS));
-        let mut pairs: Vec<(LocalKey, DocId)> = Vec::new();
+        // With the last document that has the key: documents come in their order.
+        let mut counted: HashMap<LocalKey, (Occurrences, DocId)> = HashMap::new();
         let mut docs = docs.peekable();
         while docs.peek().is_some() {
             block.clear();
             block.extend(docs.by_ref().take(BLOCK_DOCS));
             source.find(&block, &mut found)?;
-            pairs.extend(found.keys.iter().zip(&found.positions).map(|(key, at)| (*key, block[*at as usize])));
-        }
-        pairs.sort_unstable();
-        let mut counted: Vec<(LocalKey, Occurrences)> = Vec::new();
-        let mut last = None;
-        for (key, doc) in pairs {
-            if counted.last().is_none_or(|(known, _)| *known != key) {
-                counted.push((key, Occurrences::default()));
-            }
-            if let Some((_, occurrences)) = counted.last_mut() {
-                occurrences.docs += u32::from(last != Some((key, doc)));
+            for (key, at) in found.keys.iter().zip(&found.positions) {
+                let doc = block[*at as usize];
+                let (occurrences, last) = counted.entry(*key).or_insert((Occurrences::default(), DocId::MAX));
+                occurrences.docs += u32::from(*last != doc);
                 occurrences.values += 1;
+                *last = doc;
             }
-            last = Some((key, doc));
         }
-        Ok(counted)
+        let mut sorted: Vec<_> = counted.into_iter().map(|(key, (occurrences, _))| (key, occurrences)).collect();
+        sorted.sort_unstable_by_key(|(key, _)| *key);
+        Ok(sorted)
     }
 }
 
