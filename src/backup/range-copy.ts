@@ -80,7 +80,7 @@ export class RangeCopy implements Disposable {
         await file.all('documents', { after: 0 }, () => signal.throwIfAborted());
       }
       // Deletions that the feed has forgotten show only in what is left.
-      else if (this.baseHead !== null && this.range.stored.feed.purgedThrough() > this.baseHead) {
+      else if (this.baseHead !== null && this.range.stored.feed.deletionsForgottenThrough() > this.baseHead) {
         for (const part of [undefined, ...this.#parts]) {
           await file.all('live', { part, after: 0 }, () => signal.throwIfAborted());
         }

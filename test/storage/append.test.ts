@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame } from '../../src/lib/document-frame.ts';
@@ -266,6 +267,59 @@ test('the change feed tells what is still true, also after a purge', async () =>
     [1, 1, 3],
     [1, 4, 5],
   ]);
+  await storage.close();
+});
+
+test('a purge notes the last deletion that it forgets, and no change that only superseded another', async () => {
+  using directory = temporaryDirectory();
+  let storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  let range = await storage.openRange(id);
+  const forgotten = () => range.feed.deletionsForgottenThrough();
+  const purge = () => range.purgeTombstones(range.info().head);
+  await write(storage, id, { puts: { a: {}, b: {} } });
+  await write(storage, id, { puts: { a: { n: 2 } } });
+  await write(storage, id, { puts: { a: { n: 3 } } });
+  await purge();
+  expect([forgotten(), range.feed.purgedThrough() > 0]).toEqual([0, true]);
+  await write(storage, id, { deletes: ['b'] });
+  const deletion = range.info().head;
+  await write(storage, id, { puts: { b: {} } });
+  await write(storage, id, { puts: { a: { n: 4 } } });
+  await purge();
+  expect(forgotten()).toBe(deletion);
+  await write(storage, id, { puts: { a: { n: 5 } } });
+  await purge();
+  await storage.close();
+  storage = await openTestStorage(directory.path);
+  range = await storage.openRange(id);
+  expect([forgotten(), range.feed.purgedThrough() > deletion]).toEqual([deletion, true]);
+  await storage.close();
+});
+
+test('a range that was purged before deletions were noted may have forgotten any of then', async () => {
+  using directory = temporaryDirectory();
+  let storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  let range = await storage.openRange(id);
+  await write(storage, id, { puts: { a: {}, b: {} } });
+  await write(storage, id, { deletes: ['b'] });
+  await write(storage, id, { puts: { a: { n: 2 } } });
+  await range.purgeTombstones(range.info().head);
+  const purged = range.feed.purgedThrough();
+  const { path } = range;
+  await storage.close();
+  const database = new Database(path);
+  database.run("DELETE FROM range_state WHERE key = CAST('purged-deletions' AS BLOB)");
+  database.close();
+  storage = await openTestStorage(directory.path);
+  range = await storage.openRange(id);
+  expect(range.feed.deletionsForgottenThrough()).toBe(purged);
+  await write(storage, id, { puts: { a: { n: 3 } } });
+  await write(storage, id, { puts: { a: { n: 4 } } });
+  await range.purgeTombstones(range.info().head);
+  expect(range.feed.purgedThrough()).toBeGreaterThan(purged);
+  expect(range.feed.deletionsForgottenThrough()).toBe(purged);
   await storage.close();
 });
 

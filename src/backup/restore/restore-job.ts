@@ -1,11 +1,20 @@
 import type { JobHandler, JobOutcome, RunningJob } from '../../jobs/job.ts';
 import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { Table } from '../../tables/table.ts';
 import { type BackupChain, openChain } from '../backup-chain.ts';
 import type { Locations } from '../location.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
 import { restoreOrder } from './restore-order.ts';
-import { type RestoredTable, type RestoreState, restoreKind, restoreSteps, stagedName } from './restore-state.ts';
+import {
+  groupsIn,
+  isHalfPublished,
+  type RestoredTable,
+  type RestoreState,
+  restoreKind,
+  restoreSteps,
+  stagedName,
+} from './restore-state.ts';
 import { buildStaged, publishStaged, type RestoreDeps } from './restore-table.ts';
 
 interface RestoreJobDeps extends RestoreDeps {
@@ -29,8 +38,9 @@ class Cancelled extends Error {}
 
 /**
  * Restores tables one after the other: each is built where nobody sees it, compared with the backup, indexed, and published in
- * one transaction that also notes it in the job. After a kill the next process goes on with the table under way; a table
- * that is published is not touched again.
+ * one transaction that also notes it in the job. Tables that name each other's rows are all built before the first of them is
+ * published, and a cancellation does not come between them. After a kill the next process goes on with the table under way;
+ * a table that is published is not touched again.
  */
 export class RestoreJob implements JobHandler {
   readonly kind = restoreKind;
@@ -72,16 +82,17 @@ export class RestoreJob implements JobHandler {
     const { job, state } = running;
     const { jobId } = job.record;
     try {
-      if (state.cancelRequested) throw new Cancelled();
+      if (state.cancelRequested && !groupsIn(state.tables ?? []).some(isHalfPublished)) throw new Cancelled();
       const { store } = this.#deps.locations.open(state, 'restore.read');
       const chain = await openChain(store, state.backupId);
       if (!state.tables) {
         state.tables = await this.#plan(state, chain);
         await job.save(state);
       }
-      for (const table of state.tables) {
-        if (table.status === 'waiting') await this.#restoreTable(running, table, chain, store);
-      }
+      const groups = groupsIn(state.tables);
+      // First what an earlier attempt has begun to publish.
+      groups.sort((left, right) => Number(isHalfPublished(right)) - Number(isHalfPublished(left)));
+      for (const group of groups) await this.#restoreGroup(running, group, chain, store);
     } catch (error) {
       if (job.signal.aborted) throw error;
       if (error instanceof Cancelled || running.stop.signal.aborted) return await this.#cancelled(running);
@@ -107,51 +118,81 @@ export class RestoreJob implements JobHandler {
     const available = cluster.tables.map(({ name }) => name);
     const ordered = await restoreOrder(tableNames ?? available, chain);
     const existing = new Set(this.#deps.tables.all().map(({ name }) => name));
-    const tables = ordered.map((name): RestoredTable => {
+    const tables = ordered.map(({ name, group }): RestoredTable => {
       if (!available.includes(name)) {
         const error = `the backup "${cluster.backup_id}" has no table "${name}"`;
-        return { name, status: 'failed', code: 'table_not_found', error };
+        return { name, group, status: 'failed', code: 'table_not_found', error };
       }
-      return { name, status: mode === 'skip_if_exists' && existing.has(name) ? 'skipped' : 'waiting' };
+      return { name, group, status: mode === 'skip_if_exists' && existing.has(name) ? 'skipped' : 'waiting' };
     });
     const taken = mode === 'fail_if_exists' ? tables.find(({ name }) => existing.has(name)) : undefined;
     if (taken) throw exists(taken.name);
     return tables;
   }
 
-  async #restoreTable(running: Running, table: RestoredTable, chain: BackupChain, store: ObjectStore): Promise<void> {
-    const { job, state, signal } = running;
-    const staged = stagedName(job.record.jobId, table.name);
+  async #restoreGroup(
+    running: Running,
+    group: readonly RestoredTable[],
+    chain: BackupChain,
+    store: ObjectStore,
+  ): Promise<void> {
+    const { job, state } = running;
+    const built = new Map<RestoredTable, Table>();
+    for (const table of group) {
+      if (table.status !== 'waiting') continue;
+      const signal = this.#signalFor(running, group);
+      await this.#attempt(running, table, signal, async () => {
+        const backedUp = must(await chain.table(table.name), 'a table that the manifest names');
+        const place = { name: stagedName(job.record.jobId, table.name), isLoaded: table.isLoaded ?? false };
+        built.set(table, await buildStaged(this.#deps, place, store, backedUp, signal));
+        table.isLoaded = true;
+      });
+    }
+    for (const [table, staged] of built) {
+      const signal = this.#signalFor(running, group);
+      await this.#attempt(running, table, signal, async () => {
+        const { isLoaded: _, ...rest } = table;
+        const done: RestoredTable = { ...rest, status: 'published' };
+        const tables = state.tables?.map((each) => (each === table ? done : each));
+        const updatedMs = this.#deps.clock.nowMs();
+        const change = { jobId: job.record.jobId, state: JSON.stringify({ ...state, tables }), updatedMs };
+        const publication = {
+          replaces: state.mode === 'overwrite',
+          isRestored: restoredBy(state),
+          job: change,
+          signal,
+        };
+        if (!(await publishStaged(this.#deps, staged, table.name, publication))) {
+          if (state.mode !== 'skip_if_exists') throw exists(table.name);
+          table.status = 'skipped';
+        } else table.status = 'published';
+      });
+    }
+  }
+
+  /** What stops the work on a group. Throws where a cancellation has come already. */
+  #signalFor({ job, state, signal }: Running, group: readonly RestoredTable[]): AbortSignal {
+    if (isHalfPublished(group)) return job.signal;
     if (state.cancelRequested) throw new Cancelled();
+    return signal;
+  }
+
+  /** A step of the work on a table. What fails for good is noted; what may pass, and what stops, is thrown. */
+  async #attempt(
+    { job, state }: Running,
+    table: RestoredTable,
+    signal: AbortSignal,
+    work: () => Promise<void>,
+  ): Promise<void> {
     try {
-      const backedUp = must(await chain.table(table.name), 'a table that the manifest names');
-      const built = await buildStaged(
-        this.#deps,
-        { name: staged, isLoaded: table.isLoaded ?? false },
-        store,
-        backedUp,
-        signal,
-      );
-      if (state.cancelRequested) throw new Cancelled();
-      table.isLoaded = true;
-      await job.save(state);
-      const done: RestoredTable = { name: table.name, status: 'published' };
-      const tables = state.tables?.map((each) => (each === table ? done : each));
-      const updatedMs = this.#deps.clock.nowMs();
-      const change = { jobId: job.record.jobId, state: JSON.stringify({ ...state, tables }), updatedMs };
-      const publication = { replaces: state.mode === 'overwrite', isRestored: restoredBy(state), job: change, signal };
-      if (!(await publishStaged(this.#deps, built, table.name, publication))) {
-        if (state.mode !== 'skip_if_exists') throw exists(table.name);
-        table.status = 'skipped';
-      } else table.status = 'published';
+      await work();
     } catch (error) {
-      const isStopped = signal.aborted || error instanceof Cancelled;
-      if (isStopped || (mayPass(error) && job.record.attempt < attemptsMax)) throw error;
+      if (signal.aborted || (mayPass(error) && job.record.attempt < attemptsMax)) throw error;
       this.#deps.onFailed(job.record.jobId, table.name, error);
       Object.assign(table, { status: 'failed', ...diagnosis(error) });
-      await this.#deps.tables.dropStaged(staged);
+      await this.#deps.tables.dropStaged(stagedName(job.record.jobId, table.name));
     }
-    // A cancellation may have come while the table was published.
+    // A cancellation may have come meanwhile.
     await job.save(state);
   }
 

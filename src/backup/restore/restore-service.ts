@@ -98,9 +98,12 @@ export class RestoreService {
     return { ...shown, isNew: shown.state.nonce === state.nonce };
   }
 
-  /** Throws `job_not_found`, also for a job that the caller may not see. */
+  /** Throws `invalid_request` for what is no id, and `job_not_found`, also for a job that the caller may not see. */
   get(jobId: string, caller: Caller): ShownRestore {
-    const record = /^[1-9]\d{0,15}$/.test(jobId) ? this.#deps.jobs.get(Number(jobId)) : undefined;
+    if (!/^[1-9]\d{0,15}$/.test(jobId)) {
+      throw new ServiceError('invalid_request', 'the id of a job is a number of up to 16 digits');
+    }
+    const record = this.#deps.jobs.get(Number(jobId));
     if (!record) throw notFound(jobId);
     const shown = record.kind === restoreKind ? this.#shown(record) : undefined;
     if (!shown || !maySee(shown, caller)) throw notFound(jobId);

@@ -8,6 +8,8 @@ export type RestoreMode = 'fail_if_exists' | 'skip_if_exists' | 'overwrite';
 export interface RestoredTable {
   name: string;
   status: 'waiting' | 'published' | 'skipped' | 'failed';
+  /** Tables of one number name each other's rows: they are published one behind the other. */
+  group?: number;
   /** Its documents are all in the staged table, whose ranges no longer tell how far they were loaded. */
   isLoaded?: boolean;
   /** Of one that failed. */
@@ -44,7 +46,8 @@ type Step = RestorePhase | 'stay' | 'ignore';
 
 /**
  * The phases of a restore (specification, section 3). A cancellation ends a restore that waits at once, one that runs at the
- * next table, and one that has published its last table no more. `boundary`: between two tables, after a cancellation.
+ * next table that names no published one, and one that has published its last table no more. `boundary`: between two
+ * tables, after a cancellation.
  */
 export const restoreSteps: Readonly<Record<RestorePhase, Readonly<Record<RestoreEvent, Step>>>> = {
   queued: {
@@ -77,6 +80,21 @@ function ended(): Record<RestoreEvent, Step> {
     'all published': 'ignore',
     fatal: 'ignore',
   };
+}
+
+/** The tables group by group. */
+export function groupsIn(tables: readonly RestoredTable[]): RestoredTable[][] {
+  const groups = new Map<number | string, RestoredTable[]>();
+  for (const table of tables) {
+    const key = table.group ?? table.name;
+    groups.set(key, [...(groups.get(key) ?? []), table]);
+  }
+  return [...groups.values()];
+}
+
+/** Some tables of a group are published and others are not: what would be left now names rows that are gone. */
+export function isHalfPublished(group: readonly RestoredTable[]): boolean {
+  return group.some(({ status }) => status === 'published') && group.some(({ status }) => status === 'waiting');
 }
 
 /** A cancellation is noted in every phase, but for those that it has not reached in time to mean anything. */

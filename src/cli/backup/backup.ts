@@ -110,7 +110,7 @@ async function endOf(
 ): Promise<RestoreJobBody> {
   let shown = '';
   for (let job = submitted as unknown as RestoreJobBody; ; ) {
-    const progress = `${job.completed_table_count} of ${job.total_table_count ?? '?'} tables`;
+    const progress = `${job.completed_table_count} of ${job.total_table_count || '?'} tables`;
     if (progress !== shown) explain(`restore ${job.job_id}: ${progress}\n`);
     shown = progress;
     if (job.expires_at_ms !== undefined) return job;

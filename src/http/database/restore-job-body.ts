@@ -22,7 +22,7 @@ export function restoreJobBody({ record, state }: ShownRestore): RestoreJobBody 
     durability_pending_table_count: 0,
     published_table_count: of('published'),
     completed_table_count: tables.length - of('waiting'),
-    ...(state.tables || state.tableNames ? { total_table_count: (state.tables ?? state.tableNames ?? []).length } : {}),
+    total_table_count: (state.tables ?? state.tableNames ?? []).length,
     ...(isOver ? { result: resultOf(state, record.phase) } : {}),
     ...(isOver && failure !== undefined ? { error: failure } : {}),
     created_at_ms: record.createdMs,

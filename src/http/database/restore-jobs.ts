@@ -49,7 +49,7 @@ export function restoreJobRoutes(restores: RestoreService): Route[] {
       tag,
       summary: 'Ask a restore to stop',
       description:
-        'One that waits ends at once, one that runs before it publishes another table; tables that are published stay.',
+        'One that waits ends at once, one that runs before it publishes another table that names no published one; tables that are published stay.',
       responses: { 200: { description: 'The job', schema: restoreJob } },
       handler: async ({ params, caller }) => restoreJobBody(await restores.cancel(params.job, caller)),
     }),

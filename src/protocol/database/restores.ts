@@ -49,7 +49,8 @@ export const restoreJob = Type.Object({
   durability_pending_table_count: count,
   published_table_count: count,
   completed_table_count: count,
-  total_table_count: Type.Optional(count),
+  /** 0 until the backup was read, where the request names no tables. */
+  total_table_count: count,
   result: Type.Optional(
     Type.Object({
       restore: Type.String(),

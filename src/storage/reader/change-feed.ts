@@ -2,6 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import { FrameBuilder, type RowKind, rowIsAgain, rowKind } from '../../lib/document-frame.ts';
 import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { appendTombstone } from '../evaluation/row-writes.ts';
+import { deletionsForgottenThrough } from '../range/change-purge.ts';
 import { partRowId } from '../range/part-rows.ts';
 import { type ReadSource, reading } from '../storage-error.ts';
 import type { FeedPage } from '../write-request.ts';
@@ -91,6 +92,11 @@ export class ChangeFeed {
   purgedThrough(): number {
     const sql = 'SELECT purged_through AS purged FROM range_identity';
     return reading(this.#source, () => (this.#database.query(sql).get() as { purged: number }).purged);
+  }
+
+  /** Deletions, of documents and of parts, up to this sequence may be gone; behind it there are all. */
+  deletionsForgottenThrough(): number {
+    return reading(this.#source, () => deletionsForgottenThrough(this.#database)) ?? this.purgedThrough();
   }
 
   close(): void {

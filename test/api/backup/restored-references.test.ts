@@ -1,6 +1,9 @@
-import { describe, expect, test } from 'bun:test';
+import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { TableService } from '../../../src/tables/table-service.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
-import { restore } from '../../support/restore-jobs.ts';
+import { endOfRestore, restore } from '../../support/restore-jobs.ts';
 import type { TestServer } from '../../support/test-server.ts';
 
 const text = { type: 'string' };
@@ -34,7 +37,50 @@ async function library(server: TestServer, place: BackupPlace): Promise<void> {
   expect((await server.send('POST', '/db/v1/backup', request)).body).toMatchObject({ status: 'completed' });
 }
 
+afterEach(() => mock.restore());
+
 describe('references of relational tables', () => {
+  test('hold after a cancellation between two tables: both come, or neither', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await library(server, place);
+    // The writers of the backup are older than the book that names this one.
+    await write(server, 'writers', { inserts: { new: { name: 'New' } } });
+    await write(server, 'books', { inserts: { n: { writer: 'new' } } });
+    const publish = TableService.prototype.publish;
+    let cancelled: Promise<unknown> | undefined;
+    spyOn(TableService.prototype, 'publish').mockImplementation(async function (this: TableService, ...asked) {
+      const isPublished = await publish.apply(this, asked);
+      cancelled ??= server.send('DELETE', `/db/v1/restore/jobs/${id}`);
+      await cancelled;
+      return isPublished;
+    });
+    const body = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
+    const { job_id: id } = (await server.send<{ job_id: string }>('POST', '/db/v1/restore', body)).body;
+    const ended = await endOfRestore(server, id);
+    expect(ended).toMatchObject({ phase: 'succeeded', cancel_requested: true, published_table_count: 3 });
+    expect(await statusOf(server, 'books/documents/n')).toBe(404);
+    expect(await statusOf(server, 'writers/documents/new')).toBe(404);
+  });
+
+  test('hold where one of two tables cannot be restored: the other stays too', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await library(server, place);
+    await write(server, 'writers', { inserts: { new: { name: 'New' } } });
+    await write(server, 'books', { inserts: { n: { writer: 'new' } } });
+    const damaged = readdirSync(place.path, { recursive: true }) as string[];
+    const manifests = damaged.filter((name) => /table-\d+\.json$/.test(name));
+    const ofBooks = manifests.find((name) => readFileSync(join(place.path, name), 'utf8').includes('"name":"books"'));
+    const payload = damaged.find((name) => name.startsWith((ofBooks ?? '').replace(/\.json$/, '-range-0')));
+    writeFileSync(join(place.path, payload ?? ''), 'x');
+    const body = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
+    const ended = await restore(server, body);
+    expect(ended).toMatchObject({ phase: 'failed' });
+    expect(await statusOf(server, 'books/documents/n')).toBe(200);
+    expect(await statusOf(server, 'writers/documents/new')).toBe(200);
+  });
+
   test('hold in tables that are restored together, in any sequence of their names', async () => {
     using place = new BackupPlace();
     {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { BackupPlace } from '../../support/backup-place.ts';
+import { until } from '../../support/fault/until.ts';
 import { endOfRestore, restore } from '../../support/restore-jobs.ts';
 import { hitKeys, type TestServer } from '../../support/test-server.ts';
 
@@ -129,6 +130,33 @@ describe('a restore', () => {
     expect(expected.has('04')).toBe(false);
   });
 
+  test('of an increment has no document whose deletion the feed has forgotten since the base', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server({ file: 'indexing: {checkpoint_interval: 1s}\n' });
+    await fill(server, 'books', 'first');
+    await backUp(server, place, 'full');
+    const change = (body: object) =>
+      server.send('POST', '/db/v1/tables/books/batch', { ...body, sync_level: 'full_index' });
+    await change({ deletes: ['00', '51', 'm2'] });
+    let made = 0;
+    // A checkpoint lets the deletions go once something else was written to their ranges.
+    await until(async () => {
+      made += 1;
+      for (const key of ['04', '55', 'm6']) await change({ inserts: { [key]: { text: 'changed', n: made } } });
+      await backUp(server, place, `more${made}`, { base_backup_id: 'full' });
+      return place.lines(`more${made}`).some(({ live }) => live !== undefined);
+    });
+    const expected = await scan(server, 'books');
+    const job = await restore(server, {
+      backup_id: `more${made}`,
+      location: place.location,
+      restore_mode: 'overwrite',
+    });
+    expect(job).toMatchObject({ phase: 'succeeded' });
+    expect(await scan(server, 'books')).toEqual(expected);
+    expect(expected.has('00')).toBe(false);
+  });
+
   test('has three ways with tables that exist', async () => {
     using place = new BackupPlace();
     await using server = await place.server();
@@ -217,9 +245,11 @@ describe('a restore', () => {
     for (const bad of ['?phase=done', '?scope=all', '?limit=0', '?cursor=x']) {
       expect((await server.send('GET', `/db/v1/restore/jobs${bad}`)).status).toBe(400);
     }
-    for (const none of ['77', 'x', '-1']) {
-      const answer = await server.send('GET', `/db/v1/restore/jobs/${none}`);
-      expect([answer.status, answer.body]).toMatchObject([404, { code: 'job_not_found' }]);
+    const none = await server.send('GET', '/db/v1/restore/jobs/77');
+    expect([none.status, none.body]).toMatchObject([404, { code: 'job_not_found' }]);
+    for (const bad of ['x', '-1', '0', '1'.repeat(17)]) {
+      const answer = await server.send('GET', `/db/v1/restore/jobs/${bad}`);
+      expect([bad, answer.status, answer.body]).toMatchObject([bad, 400, { code: 'invalid_request' }]);
     }
   });
 
@@ -227,6 +257,8 @@ describe('a restore', () => {
     using place = new BackupPlace();
     await using server = await place.server({ file: 'jobs: {retention: 2h}\n' });
     const job = await restore(server, { backup_id: 'none', location: place.location });
+    // A count that is not known is one of none.
+    expect(job).toMatchObject({ phase: 'failed', total_table_count: 0, completed_table_count: 0 });
     expect(Number(job.expires_at_ms) - Number(job.updated_at_ms)).toBe(2 * 3_600_000);
   });
 
