@@ -125,6 +125,26 @@ describe('the package', () => {
     processMs,
   );
 
+  test(
+    'answers in less than a second after its command',
+    async () => {
+      const times: number[] = [];
+      for (let turn = 0; turn < 3; turn += 1) {
+        const started = performance.now();
+        await using server = await ChildServer.start({
+          dataDir: join(folder.path, `started-${turn}`),
+          main: join(modules, 'sundew/bin/sundew.ts'),
+          startDeadlineMs: processMs,
+        });
+        times.push(performance.now() - started);
+        expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+      }
+      // The best of three: other processes of a busy machine may hold one up.
+      expect(Math.min(...times)).toBeLessThan(1_000);
+    },
+    processMs,
+  );
+
   test('knows no path of the machine that it was built on', async () => {
     const files = [...new Bun.Glob('**/*.{js,ts,json,mjs}').scanSync(join(modules, 'sundew'))];
     expect(files.filter((name) => name.startsWith('build/server/')).length).toBeGreaterThan(4);
