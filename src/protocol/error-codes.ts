@@ -134,7 +134,7 @@ export const errorCodes = {
   reranker_temporarily_unavailable: [503, true, 'The reranker of a query cannot work now; retry after the given time.'],
   inference_capacity: [503, true, 'All places for work with models are taken; retry after the given time.'],
   inference_interrupted: [503, true, 'The process of a model ended while it worked; the next request gets a new one.'],
-  model_loading: [503, true, 'A model is being fetched; retry after the given time.'],
+  model_loading: [503, true, 'A model is downloading; retry after the given time.'],
   backpressure: [503, true, 'Indexing is behind by more than its bound; retry after the given time.'],
   unavailable: [503, true, 'The server is starting, draining, or the range cannot be written now.'],
   credential_unavailable: [503, true, 'A secret or variable that a credential refers to is not set; it is named.'],

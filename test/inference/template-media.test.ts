@@ -98,7 +98,7 @@ describe('media of a template', () => {
     ['a broken PDF', dataUri('application/pdf', '%PDF-1.4 nonsense'), 'is no PDF that can be read'],
     ['a broken image', dataUri('image/png', '\u0089PNG\r\n\u001a\nx'), 'is none of PNG'],
     ['a program', dataUri('application/octet-stream', '\u007fELF'), 'is none of PNG'],
-    ['text in another encoding', dataUri('text/plain', Uint8Array.of(0xff, 0xfe)), 'is no text in UTF-8'],
+    ['text in another encoding', dataUri('text/plain', Uint8Array.of(0xff, 0xfe)), 'is not text in UTF-8'],
     ['another scheme', 'ftp://example.org/x', 'must be a data URI or an http or https URL'],
     ['a URL with a password', 'http://a:b@example.org/', 'may not carry a name or password'],
   ])('%s is refused', async (_name, url, sentence) => {

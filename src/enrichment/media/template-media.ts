@@ -189,6 +189,6 @@ function textIn(bytes: Uint8Array, where: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw new ServiceError('invalid_media', `${where} is no text in UTF-8`);
+    throw new ServiceError('invalid_media', `${where} is not text in UTF-8`);
   }
 }

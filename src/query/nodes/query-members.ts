@@ -72,7 +72,7 @@ export function readNumber(
     bounds.min > -Number.MAX_VALUE ? `from ${bounds.min}` : '',
     bounds.max < Number.MAX_VALUE ? `to ${bounds.max}` : '',
   ];
-  throw invalidQuery(where, `${JSON.stringify(name)} must be a number ${ends.join(' ')}`.trimEnd().concat('.'));
+  throw invalidQuery(where, [`"${name}" must be a number`, ...ends].filter((part) => part !== '').join(' '));
 }
 
 export function readStrings(object: Members, name: string, max: number, where: string): string[] | undefined {

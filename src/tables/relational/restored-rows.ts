@@ -49,7 +49,7 @@ function namingOthers({ staged, name, staying, isRestored }: Restored): Naming[]
     if (target && isRelational(target.settings.schema)) {
       return { column, table: staged, name, target, targetName: target.name };
     }
-    const what = `"${column}" of "${name}" names rows of "${references.table}", which is no relational table here`;
+    const what = `"${column}" of "${name}" names rows of "${references.table}", which is not a relational table here`;
     throw refused(name, `${what}: restore it as well, or before`);
   });
 }

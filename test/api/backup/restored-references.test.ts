@@ -129,7 +129,7 @@ describe('references of relational tables', () => {
     const alone = await restore(server, { ...request, table_names: ['a_chapters', 'books'] });
     expect(alone).toMatchObject({ phase: 'failed', result: { failed_table_count: 2, committed_table_count: 0 } });
     expect(alone.error).toContain('constraint_violation');
-    expect(alone.error).toContain('"writer" of "books" names rows of "writers", which is no relational table here');
+    expect(alone.error).toContain('"writer" of "books" names rows of "writers", which is not a relational table here');
     expect([await statusOf(server, 'books'), await statusOf(server, 'a_chapters')]).toEqual([404, 404]);
     await create(server, 'writers', { name: text });
     await write(server, 'writers', { inserts: { ada: { name: 'Ada' } } });
