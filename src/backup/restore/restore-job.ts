@@ -170,7 +170,7 @@ export class RestoreJob implements JobHandler {
     }
   }
 
-  /** What stops the work on a group. Throws where a cancellation has come already. */
+  /** The signal that stops the work on a group. Throws where a cancellation has come already. */
   #signalFor({ job, state, signal }: Running, group: readonly RestoredTable[]): AbortSignal {
     if (isHalfPublished(group)) return job.signal;
     if (state.cancelRequested) throw new Cancelled();
