@@ -162,12 +162,21 @@ export class RestoreJob implements JobHandler {
           job: change,
           signal,
         };
-        if (!(await publishStaged(this.#deps, staged, table.name, publication))) {
+        const published = publishStaged(this.#deps, staged, table.name, publication);
+        if (!(await published.catch((error) => this.#overtaken(staged, error)))) {
           if (state.mode !== 'skip_if_exists') throw exists(table.name);
           table.status = 'skipped';
         } else table.status = 'published';
       });
     }
+  }
+
+  /** Another table has the name since, with versions that the staged one would give again: the next attempt builds it above them. */
+  async #overtaken(staged: Table, error: unknown): Promise<never> {
+    if (error instanceof ServiceError && error.code === 'transaction_conflict') {
+      await this.#deps.tables.dropStaged(staged.name);
+    }
+    throw error;
   }
 
   /** The signal that stops the work on a group. Throws where a cancellation has come already. */

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'bun:test';
+import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test';
+import { TableService } from '../../../src/tables/table-service.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
 import { until } from '../../support/fault/until.ts';
 import { endOfRestore, restore } from '../../support/restore-jobs.ts';
@@ -39,6 +40,8 @@ async function scan(server: TestServer, table: string): Promise<Map<string, Scan
     lines.filter((line) => line !== '').map((line) => [(JSON.parse(line) as Scanned)._id, JSON.parse(line) as Scanned]),
   );
 }
+
+afterEach(() => mock.restore());
 
 describe('a restore', () => {
   test('brings documents, words and vectors to another server', async () => {
@@ -155,6 +158,30 @@ describe('a restore', () => {
     expect(job).toMatchObject({ phase: 'succeeded' });
     expect(await scan(server, 'books')).toEqual(expected);
     expect(expected.has('00')).toBe(false);
+  });
+
+  test('beside another one of the same table comes behind it', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await fill(server, 'books', 'first');
+    await backUp(server, place, 'b');
+    const body = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
+    const ask = async () => (await server.send<{ job_id: string }>('POST', '/db/v1/restore', body)).body.job_id;
+    const expected = await scan(server, 'books');
+    // Both are built before the first of them is published.
+    const both = Promise.withResolvers<void>();
+    let arrived = 0;
+    const publish = TableService.prototype.publish;
+    spyOn(TableService.prototype, 'publish').mockImplementation(async function (this: TableService, ...asked) {
+      arrived += 1;
+      if (arrived === 2) both.resolve();
+      await both.promise;
+      return publish.apply(this, asked);
+    });
+    for (const id of await Promise.all([ask(), ask()])) {
+      expect(await endOfRestore(server, id)).toMatchObject({ phase: 'succeeded', published_table_count: 1 });
+    }
+    expect(await scan(server, 'books')).toEqual(expected);
   });
 
   test('has three ways with tables that exist', async () => {
