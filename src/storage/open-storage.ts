@@ -118,9 +118,13 @@ export class Storage {
     return new Map(this.catalog.ranges().map(({ rangeId, generation }) => [rangeId, generation]));
   }
 
-  /** Opens a range of the catalog, or returns the open one. Fails with `data_corrupted` when its log is damaged. */
-  async openRange(rangeId: RangeId, ttlDurationMs?: number): Promise<RangeReader> {
-    const opened = await this.#faults.opening(rangeId, this.#channel.call('openRange', { rangeId, ttlDurationMs }));
+  /**
+   * Opens a range of the catalog, or returns the open one. `packsBodies`: what is written to it is packed with dictionaries of
+   * its own; not for relational tables, whose columns SQLite reads in the bodies. Fails with `data_corrupted` when its log is damaged.
+   */
+  async openRange(rangeId: RangeId, ttlDurationMs?: number, packsBodies = false): Promise<RangeReader> {
+    const request = { rangeId, ttlDurationMs, packsBodies };
+    const opened = await this.#faults.opening(rangeId, this.#channel.call('openRange', request));
     const existing = this.#open.get(rangeId);
     if (existing) return existing;
     const path = this.directory.documentsFile(rangeId, opened.snapshot.generation);

@@ -167,7 +167,8 @@ export interface TablePublication {
 export type StorageCalls = {
   start: [WriterStart, StartReport];
   append: [WriteRequest, AppliedWrite[]];
-  openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, OpenedRange];
+  /** `packsBodies`: what is written from now on is packed with the dictionaries of the range. */
+  openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined; packsBodies: boolean }, OpenedRange];
   setTtl: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
   /** Copies a range's log into its file without a sync of its own; `isWhole` when all of it was copied. */
   copyLog: [{ rangeId: RangeId }, { isWhole: boolean }];

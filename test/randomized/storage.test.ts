@@ -18,16 +18,26 @@ import {
 
 type Model = Map<string, Record<string, unknown>>;
 
+/** The text is long enough to be packed. */
+type Document = Record<string, unknown> & { n: number; text?: string };
+
 type Operation =
-  | { kind: 'batch'; puts: Record<string, { n: number }>; deletes: string[]; increments: string[]; upsert: boolean }
-  | { kind: 'merge'; records: Record<string, { n: number }> }
+  | { kind: 'batch'; puts: Record<string, Document>; deletes: string[]; increments: string[]; upsert: boolean }
+  | { kind: 'merge'; records: Record<string, Document> }
   | { kind: 'compare-and-set'; key: string; stale: boolean; n: number }
   | { kind: 'purge' }
   | { kind: 'checkpoint' }
-  | { kind: 'reopen' };
+  | { kind: 'reopen'; packsBodies: boolean };
 
 const key = fc.constantFrom('a', 'b', 'c', 'd', 'é', 'f', '😀', '\uffff');
-const document = fc.record({ n: fc.integer({ min: -5, max: 5 }) });
+const words = ['amber', 'birch', 'cedar', 'h\u00f6lzern', '\u{1f332}'];
+const document: fc.Arbitrary<Document> = fc.record(
+  {
+    n: fc.integer({ min: -5, max: 5 }),
+    text: fc.array(fc.constantFrom(...words), { minLength: 8, maxLength: 12 }).map((some) => some.join(' ')),
+  },
+  { requiredKeys: ['n'], noNullPrototype: true },
+);
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   {
     weight: 6,
@@ -57,7 +67,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.constant({ kind: 'purge' as const }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'checkpoint' as const }) },
-  { weight: 1, arbitrary: fc.constant({ kind: 'reopen' as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('reopen' as const), packsBodies: fc.boolean() }) },
 );
 
 /** The range under test, and what a follower of its change feed holds. */
@@ -77,14 +87,25 @@ class Subject {
   static async open(directory: string): Promise<Subject> {
     const storage = await openTestStorage(directory);
     const table = await createTable(storage);
-    return new Subject(directory, storage, await storage.openRange(rangeId(table)));
+    const subject = new Subject(directory, storage, await storage.openRange(rangeId(table), undefined, true));
+    await subject.#makeDictionary();
+    return subject;
   }
 
-  async reopen(): Promise<void> {
+  /** Documents of which a dictionary is made; they go again, and it stays. */
+  async #makeDictionary(): Promise<void> {
+    const { rangeId } = this.range;
+    const text = (place: number) => words.map((_, at) => words[(place * (at + 1)) % words.length]).join(' ');
+    const puts = Object.fromEntries(Array.from({ length: 4_000 }, (_, n) => [`f${n}`, { n, text: text(n).repeat(3) }]));
+    await this.storage.append(group([{ rangeId, frame: frameOf({ puts }) }]));
+    await this.storage.append(group([{ rangeId, frame: frameOf({ deletes: Object.keys(puts) }) }]));
+  }
+
+  async reopen(packsBodies: boolean): Promise<void> {
     const info = this.range.info();
     await this.storage.close();
     this.storage = await openTestStorage(this.directory);
-    this.range = await this.storage.openRange(info.rangeId);
+    this.range = await this.storage.openRange(info.rangeId, undefined, packsBodies);
     expect(this.range.info()).toEqual(info);
   }
 
@@ -123,7 +144,7 @@ async function apply(operation: Operation, subject: Subject, model: Model): Prom
       for (const name of deletes) model.delete(name);
       for (const name of increments) {
         const held = model.get(name) ?? (upsert ? {} : undefined);
-        if (held) model.set(name, { n: Number(held.n ?? 0) + 1 });
+        if (held) model.set(name, { ...held, n: Number(held.n ?? 0) + 1 });
       }
       return;
     }
@@ -160,7 +181,7 @@ async function apply(operation: Operation, subject: Subject, model: Model): Prom
       await storage.walCheckpoint();
       return;
     case 'reopen':
-      await subject.reopen();
+      await subject.reopen(operation.packsBodies);
   }
 }
 
@@ -176,7 +197,7 @@ function compare(subject: Subject, model: Model): void {
   expect(subject.range.info().documents).toBe(model.size);
 }
 
-test('a range behaves like a map, through merges, purges, checkpoints and reopens', async () => {
+test('a range behaves like a map, through merges, purges, checkpoints and reopens, its bodies packed or not', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { minLength: 1, maxLength: 25 }), async (operations) => {
       using directory = temporaryDirectory();

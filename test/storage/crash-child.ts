@@ -3,9 +3,12 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { openStorage } from '../../src/storage/open-storage.ts';
 import { frameOf, group } from './storage-fixture.ts';
 
-// usage: crash-child DIRECTORY FAILPOINT. Opens a table of three ranges made before, writes documents with
+// usage: crash-child DIRECTORY FAILPOINT [packs]. Opens a table of three ranges made before, writes documents with
 // vectors over all ranges and single ones beside them, and prints the number of each write when it is acknowledged.
 const [directory, failpoint] = [must(process.argv[2], 'no directory'), must(process.argv[3], 'no failpoint')];
+const packs = process.argv[4] === 'packs';
+/** Long enough to be packed. */
+const text = packs ? { text: 'amber birch cedar '.repeat(8) } : {};
 const storage = await openStorage({
   directory,
   clock: systemClock,
@@ -15,13 +18,13 @@ const storage = await openStorage({
   },
 });
 const table = must(storage.catalog.table('things'), 'no table');
-for (const { rangeId } of table.ranges) await storage.openRange(rangeId);
+for (const { rangeId } of table.ranges) await storage.openRange(rangeId, undefined, packs);
 const increment = { op: '$inc', path: 'n', value: 1 };
 for (let round = 1; round <= 6; round += 1) {
   const writes = table.ranges.map(({ rangeId, startKey }) => ({
     rangeId,
     frame: frameOf({
-      puts: { [`${startKey}-${round}`]: { round } },
+      puts: { [`${startKey}-${round}`]: { round, ...text } },
       vectors: { [`${startKey}-${round}`]: { 1: [round] } },
       transforms: [{ key: `${startKey}-sum`, operations: [increment], upsert: true }],
     }),

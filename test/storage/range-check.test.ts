@@ -116,6 +116,8 @@ test('a file from before there were vectors is sound, and takes them', async () 
   change(
     file,
     'DROP TABLE request_answers',
+    'DROP TABLE dictionaries',
+    'ALTER TABLE documents DROP COLUMN raw_bytes',
     'ALTER TABLE documents DROP COLUMN written_ms',
     'DROP TABLE range_state',
     'DROP TABLE parts',

@@ -31,7 +31,7 @@ export class CopiedFile implements Disposable {
     const { parts } = this.#copied();
     return this.#reading((stores, source) => {
       let [last, bytes] = [after, 0];
-      for (const found of scanDocuments(stores.documents.database, source, after, parts)) {
+      for (const found of scanDocuments(stores.documents, source, after, parts)) {
         const { ordinal, key, sequence: version, ttlBaseMs, writtenMs, body } = found;
         const bodies = found.parts.map((part) => leavingPart(part.body, { list: part.sequence, document: version }));
         this.#document({ ordinal, key, version, ttlBaseMs, writtenMs, body, parts: bodies });

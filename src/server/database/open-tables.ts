@@ -13,6 +13,7 @@ import { WriterBudget } from '../../indexing/writer-budget.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { descriptorLimit } from '../../runtime/descriptor-limit.ts';
+import { isRelational } from '../../tables/relational/relational-schema.ts';
 import type { Table } from '../../tables/table.ts';
 import { TableService } from '../../tables/table-service.ts';
 import { indexEvents } from '../observability/index-events.ts';
@@ -60,7 +61,8 @@ export async function openTables(
   const tables = new TableService({ storage, log, pool, jobs, clock, enrichment, defaultShards });
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
-    const stored = await storage.openRange(rangeId, table.ttlDurationMs);
+    const packsBodies = options().compressBodies && !isRelational(table.settings.schema);
+    const stored = await storage.openRange(rangeId, table.ttlDurationMs, packsBodies);
     for (const warning of stored.warnings) logger.warn(warning, { table: table.name, range_id: rangeId });
     const deps = {
       stored,

@@ -2,13 +2,23 @@ import { type Database, SQLiteError } from 'bun:sqlite';
 import { statSync } from 'node:fs';
 import { openReader, schemaVersion } from '../connection.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
+import { StoredBodies } from '../packing/stored-bodies.ts';
 import { newRangeFileBytes } from '../range/new-range-file.ts';
 import { placeOfPart } from '../range/part-rows.ts';
 import { rangeMigrations } from '../range/range-migrations.ts';
 import { inspectWal } from '../wal/wal-inspection.ts';
 import type { RangeId } from '../write-request.ts';
 
-type RangeProblem = 'unreadable' | 'newer_format' | 'log' | 'structure' | 'document' | 'part' | 'feed' | 'counters';
+type RangeProblem =
+  | 'unreadable'
+  | 'newer_format'
+  | 'log'
+  | 'structure'
+  | 'dictionary'
+  | 'document'
+  | 'part'
+  | 'feed'
+  | 'counters';
 
 /** Something wrong with a range file. */
 interface RangeFinding {
@@ -33,9 +43,10 @@ export interface RangeBounds {
   endKey: string | null;
 }
 
-/** The step of the schema that brings vectors, and the one that calls them parts of documents. */
+/** Steps of the schema: vectors, their name as parts of documents, and packed bodies. */
 const vectorsVersion = 2;
 const partsVersion = 4;
+const packingVersion = 6;
 
 /** The names, in the schema of a file, of the table of vectors and of the column of the feed that names their index. */
 interface PartNames {
@@ -104,7 +115,10 @@ function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]
   }[]) {
     if (line !== 'ok') findings.push({ problem: 'structure', message: line });
   }
-  const recount = checkDocuments(database, bounds, findings);
+  const bodies = version >= packingVersion ? new StoredBodies(database) : undefined;
+  if (bodies) checkDictionaries(database, bodies, findings);
+  const recount = checkDocuments(database, bodies, bounds, findings);
+  bodies?.close();
   // A file that no server of this release has opened yet has no vectors.
   const earlier = version >= vectorsVersion ? { table: 'vectors', id: 'index_id' } : undefined;
   const names = version >= partsVersion ? { table: 'parts', id: 'part_id' } : earlier;
@@ -122,14 +136,38 @@ interface Recount {
   ordinalMax: number;
 }
 
-function checkDocuments(database: Database, bounds: RangeBounds, findings: RangeFinding[]): Recount {
+function checkDictionaries(database: Database, bodies: StoredBodies, findings: RangeFinding[]): void {
+  for (const { id } of database.query('SELECT id FROM dictionaries').all() as { id: number }[]) {
+    if (bodies.dictionary(id)) continue;
+    const message = `the dictionary ${id} of compressed documents is damaged`;
+    findings.push({ problem: 'dictionary', message });
+  }
+}
+
+interface CheckedRow {
+  ordinal: number;
+  key: Uint8Array;
+  crc: number;
+  rawBytes: number | null;
+  body: Uint8Array<ArrayBuffer>;
+}
+
+/** `bodies`: undefined for a file in which none is packed yet. */
+function checkDocuments(
+  database: Database,
+  bodies: StoredBodies | undefined,
+  bounds: RangeBounds,
+  findings: RangeFinding[],
+): Recount {
   const start = Buffer.from(bounds.startKey);
   const end = bounds.endKey === null ? undefined : Buffer.from(bounds.endKey);
   const recount: Recount = { documents: 0, bytes: 0, ordinalMax: 0 };
-  for (const found of database.query('SELECT ordinal, key, crc, body FROM documents ORDER BY ordinal').iterate()) {
-    const row = found as { ordinal: number; key: Uint8Array; crc: number; body: Uint8Array };
+  const columns = `ordinal, key, crc, ${bodies ? 'raw_bytes' : 'NULL'} AS rawBytes, body`;
+  for (const found of database.query(`SELECT ${columns} FROM documents ORDER BY ordinal`).iterate()) {
+    const row = found as CheckedRow;
     recount.documents += 1;
-    recount.bytes += row.body.byteLength;
+    recount.bytes += row.rawBytes ?? row.body.byteLength;
+    if (bodies) row.body = bodies.unpacked(row);
     recount.ordinalMax = row.ordinal;
     const fault = faultOf(row) ?? placeFault(row.key, start, end);
     if (fault !== undefined && findings.length < findingsMax) {

@@ -72,4 +72,12 @@ export const rangeMigrations: readonly Migration[] = [
     // When the document was written; null where its body says so itself, in the member `_timestamp`.
     database.run('ALTER TABLE documents ADD COLUMN written_ms INTEGER');
   },
+  (database) => {
+    // Of the body that is packed in the column; null where it is not packed. The checksum is that of the body as it was written.
+    database.run('ALTER TABLE documents ADD COLUMN raw_bytes INTEGER');
+    // What packed bodies are read with, as packing/token-dictionary.ts has it.
+    database.run(
+      'CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, tokens BLOB NOT NULL) STRICT',
+    );
+  },
 ];

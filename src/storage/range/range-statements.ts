@@ -1,8 +1,9 @@
 import type { Database, Statement } from 'bun:sqlite';
 
-const rowColumns = 'ordinal, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, length(body) AS bodyBytes';
+const rowColumns =
+  'ordinal, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(raw_bytes, length(body)) AS bodyBytes';
 
-const storedColumns = `${rowColumns}, coalesce(written_ms, 0) AS writtenMs, crc, body`;
+const storedColumns = `${rowColumns}, coalesce(written_ms, 0) AS writtenMs, crc, raw_bytes AS rawBytes, body`;
 
 /** The statements of `RangeWriter` on a range's `documents.db`; whoever prepares the statements finalizes them. */
 export function prepareStatements(database: Database) {
@@ -19,11 +20,11 @@ export function prepareStatements(database: Database) {
     load: statement(`SELECT ${storedColumns} FROM documents WHERE key = ?`),
     window: statement(`SELECT ${storedColumns}, key FROM documents WHERE key > ? AND key <= ? ORDER BY key LIMIT ?`),
     insert: statement(
-      'INSERT INTO documents (ordinal, key, sequence, ttl_base_ms, written_ms, crc, body) VALUES (?, ?, ?, ?, ?, ?, ?) ' +
+      'INSERT INTO documents (ordinal, key, sequence, ttl_base_ms, written_ms, crc, raw_bytes, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ' +
         'ON CONFLICT (key) DO NOTHING',
     ),
     update: statement(
-      'UPDATE documents SET sequence = ?, ttl_base_ms = ?, written_ms = ?, crc = ?, body = ? WHERE ordinal = ?',
+      'UPDATE documents SET sequence = ?, ttl_base_ms = ?, written_ms = ?, crc = ?, raw_bytes = ?, body = ? WHERE ordinal = ?',
     ),
     remove: statement('DELETE FROM documents WHERE ordinal = ?'),
     change: statement('INSERT INTO changes (sequence, ordinal, deleted, previous, part_id) VALUES (?, ?, ?, ?, ?)'),

@@ -4,6 +4,8 @@ import { type DocumentFrame, rowKind, rowOrdinalIsNew } from '../../lib/document
 import { partIdOfBody } from '../../lib/parts/part-body.ts';
 import { cursorKey, failurePrefix } from '../../lib/parts/part-notes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { BodyPacking } from '../packing/body-packing.ts';
+import type { StoredBodies } from '../packing/stored-bodies.ts';
 import type { PurgeReport } from '../storage-calls.ts';
 import type { RangeId } from '../write-request.ts';
 import { purgeChanges } from './change-purge.ts';
@@ -31,6 +33,7 @@ export class RangeWriter {
   readonly #hasPart: (partId: number) => boolean;
   readonly #statements: ReturnType<typeof prepareStatements>;
   readonly #parts: PartRows;
+  readonly #packing: BodyPacking;
   #savedSequence: number;
   #savedEntry: number;
   #writtenBytes = 0;
@@ -54,6 +57,7 @@ export class RangeWriter {
     this.ownSince = readOwnSince(database) ?? identity.first_sequence;
     this.#statements = prepareStatements(database);
     this.#parts = new PartRows(database);
+    this.#packing = new BodyPacking(database);
     this.state = { ...readCounters(database, this.firstSequence), partIds: this.#parts.partIds() };
     this.#savedSequence = this.state.nextSequence;
     this.#savedEntry = this.state.entryIndex;
@@ -71,6 +75,11 @@ export class RangeWriter {
     this.#database.run('PRAGMA shrink_memory');
   }
 
+  /** Whether bodies are packed from now on; those that are stored stay as they are. */
+  set packsBodies(isOn: boolean) {
+    this.#packing.isOn = isOn;
+  }
+
   get inTransaction(): boolean {
     return this.#stateAtBegin !== undefined;
   }
@@ -84,6 +93,12 @@ export class RangeWriter {
   begin(): void {
     this.#statements.begin.run();
     this.#stateAtBegin = { ...this.state };
+    try {
+      this.#packing.begun(this.state.bytes, this.state.nextOrdinal);
+    } catch (error) {
+      this.rollback();
+      throw error;
+    }
   }
 
   /** Durable when it returns. A failure leaves the transaction undone, unless the disk is at fault. */
@@ -94,6 +109,7 @@ export class RangeWriter {
     this.#savedSequence = state.nextSequence;
     this.#savedEntry = state.entryIndex;
     this.#stateAtBegin = undefined;
+    this.#packing.committed();
   }
 
   #saveState(): void {
@@ -104,6 +120,7 @@ export class RangeWriter {
   rollback(): void {
     if (this.#stateAtBegin) this.state = this.#stateAtBegin;
     this.#stateAtBegin = undefined;
+    this.#packing.rolledBack();
     // SQLite has undone the transaction itself after some failures.
     if (this.#database.inTransaction) this.#statements.rollback.run();
   }
@@ -131,24 +148,31 @@ export class RangeWriter {
   }
 
   load(key: Uint8Array): StoredRow | undefined {
-    return (this.#statements.load.get(key) as StoredRow | null) ?? undefined;
+    const row = this.#statements.load.get(key) as FoundRow<StoredRow> | null;
+    return row ? this.#withBody(row) : undefined;
   }
 
   /** Rows with keys in (`after`, `to`], in key order. */
   window(after: Uint8Array, to: Uint8Array, rowsMax: number): KeyedRow[] {
-    return this.#statements.window.all(after, to, rowsMax) as KeyedRow[];
+    const rows = this.#statements.window.all(after, to, rowsMax) as FoundRow<KeyedRow>[];
+    return rows.map((row) => this.#withBody(row));
+  }
+
+  #withBody<Row extends StoredRow>(row: FoundRow<Row>): Row {
+    return Object.assign(row, { body: this.#packing.bodies.unpacked(row) });
   }
 
   /** Upsert. `previous` saves a lookup when the caller has made it already; null says that there is no such row. */
   put({ key, body, ttlBaseMs, writtenMs, crc }: NewDocument, previous?: RowHead | null): RowPlace {
     const { state } = this;
     const sequence = state.nextSequence;
-    this.#writtenBytes += body.byteLength;
+    const { stored, rawBytes } = this.#packing.pack(body);
+    this.#writtenBytes += stored.byteLength;
     if (previous === undefined || previous === null) {
       const ordinal = state.nextOrdinal;
       if (ordinal > ordinalMax) throw new ServiceError('limit_exceeded', 'the range has used all its 2^32 ordinals');
       const times = [ttlBaseMs || null, writtenMs || null] as const;
-      const inserted = this.#statements.insert.run(ordinal, key, sequence, ...times, crc, body);
+      const inserted = this.#statements.insert.run(ordinal, key, sequence, ...times, crc, rawBytes, stored);
       if (inserted.changes > 0) {
         this.#statements.change.run(sequence, ordinal, 0, null, null);
         state.nextOrdinal += 1;
@@ -160,7 +184,8 @@ export class RangeWriter {
     }
     const existing = previous ?? this.find(key);
     assert(existing, 'a key is refused as known but cannot be found');
-    this.#statements.update.run(sequence, ttlBaseMs || null, writtenMs || null, crc, body, existing.ordinal);
+    const times = [ttlBaseMs || null, writtenMs || null] as const;
+    this.#statements.update.run(sequence, ...times, crc, rawBytes, stored, existing.ordinal);
     this.#statements.change.run(sequence, existing.ordinal, 0, existing.sequence, null);
     state.nextSequence += 1;
     state.bytes += body.byteLength - existing.bodyBytes;
@@ -178,7 +203,9 @@ export class RangeWriter {
     const times = [ttlBaseMs || null, writtenMs || null] as const;
     // Nearly all are new, in the order of their ordinals: neither that nor the key is looked for then.
     const isTaken = ordinal === 0 || (this.mayHold(ordinal) && this.findOrdinal(ordinal) !== undefined);
-    const isNew = !isTaken && this.#statements.insert.run(ordinal, key, sequence, ...times, crc, body).changes > 0;
+    const { stored, rawBytes } = this.#packing.pack(body);
+    const insert = () => this.#statements.insert.run(ordinal, key, sequence, ...times, crc, rawBytes, stored);
+    const isNew = !isTaken && insert().changes > 0;
     if (!isNew) {
       const held = this.find(key);
       if (held?.ordinal === ordinal) return this.put(document, held);
@@ -192,7 +219,7 @@ export class RangeWriter {
     state.nextSequence += 1;
     state.documents += 1;
     state.bytes += body.byteLength;
-    this.#writtenBytes += body.byteLength;
+    this.#writtenBytes += stored.byteLength;
     return { ordinal, sequence, isNew: true };
   }
 
@@ -341,9 +368,18 @@ export class RangeWriter {
     const body = frame.body(row);
     const times = [frame.ttlBaseMs(row) || null, frame.writtenMs(row) || null] as const;
     const crc = frame.crc(row);
+    const { stored, rawBytes } = this.#packing.pack(body);
     state.bytes += body.byteLength;
     if ((frame.flags(row) & rowOrdinalIsNew) !== 0) {
-      const inserted = this.#statements.insert.run(ordinal, frame.keyBytes(row), sequence, ...times, crc, body);
+      const inserted = this.#statements.insert.run(
+        ordinal,
+        frame.keyBytes(row),
+        sequence,
+        ...times,
+        crc,
+        rawBytes,
+        stored,
+      );
       fits(inserted.changes === 1, 'insert a document that is there');
       this.#statements.change.run(sequence, ordinal, 0, null, null);
       state.documents += 1;
@@ -352,7 +388,7 @@ export class RangeWriter {
     }
     const held = this.#statements.findOrdinal.get(ordinal) as RowHead | null;
     fits(held, 'update a document that is not there');
-    this.#statements.update.run(sequence, ...times, crc, body, ordinal);
+    this.#statements.update.run(sequence, ...times, crc, rawBytes, stored, ordinal);
     this.#statements.change.run(sequence, ordinal, 0, held.sequence, null);
     state.bytes -= held.bodyBytes;
   }
@@ -381,9 +417,13 @@ export class RangeWriter {
   close(): void {
     for (const statement of Object.values(this.#statements)) statement.finalize();
     this.#parts.close();
+    this.#packing.close();
     this.#database.close();
   }
 }
+
+/** A row as it is in the file. */
+type FoundRow<Row extends StoredRow> = Row & Parameters<StoredBodies['unpacked']>[0];
 
 /** Row images of a committed write do not fit when the range has lost what they build on. */
 function fits(condition: unknown, fault: string): asserts condition {

@@ -2,6 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import { FrameBuilder, type RowKind, rowIsAgain, rowKind } from '../../lib/document-frame.ts';
 import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { appendTombstone } from '../evaluation/row-writes.ts';
+import type { StoredBodies } from '../packing/stored-bodies.ts';
 import { deletionsForgottenThrough } from '../range/change-purge.ts';
 import { partRowId } from '../range/part-rows.ts';
 import { type ReadSource, reading } from '../storage-error.ts';
@@ -37,10 +38,14 @@ interface StoredRow {
   sequence: number;
   key: Uint8Array;
   crc: number;
-  body: Uint8Array;
+  body: Uint8Array<ArrayBuffer>;
   /** Of documents only. */
   ttlBaseMs?: number | null;
   writtenMs?: number | null;
+}
+
+interface DocumentRow extends StoredRow {
+  rawBytes: number | null;
 }
 
 const noBytes = new Uint8Array(0);
@@ -57,15 +62,18 @@ export class ChangeFeed {
   readonly #key: Statement;
   readonly #source: ReadSource;
   readonly #database: Database;
+  readonly #bodies: StoredBodies;
 
-  constructor(database: Database, source: ReadSource) {
+  constructor(database: Database, bodies: StoredBodies, source: ReadSource) {
+    this.#bodies = bodies;
     this.#source = source;
     this.#database = database;
     this.#changes = database.prepare(
       'SELECT sequence, ordinal, deleted, part_id AS partId FROM changes WHERE sequence > ? ORDER BY sequence',
     );
     this.#document = database.prepare(
-      'SELECT sequence, key, crc, body, ttl_base_ms AS ttlBaseMs, written_ms AS writtenMs FROM documents WHERE ordinal = ?',
+      'SELECT sequence, key, crc, raw_bytes AS rawBytes, body, ttl_base_ms AS ttlBaseMs, written_ms AS writtenMs ' +
+        'FROM documents WHERE ordinal = ?',
     );
     // Two statements, because a join of the two takes five times as long.
     this.#part = database.prepare('SELECT sequence, crc, body FROM parts WHERE id = ?');
@@ -125,8 +133,8 @@ export class ChangeFeed {
     return (page: PageBuilder, change: Change) => {
       if (change.partId === null) {
         if (!documents) return;
-        const row = this.#document.get(change.ordinal) as StoredRow | null;
-        if (row?.sequence === change.sequence) page.document(change.ordinal, row);
+        const row = this.#document.get(change.ordinal) as DocumentRow | null;
+        if (row?.sequence === change.sequence) page.document(change.ordinal, this.#withBody(row));
       } else if (parts.includes(change.partId)) {
         const row = change.deleted === 1 ? undefined : this.#partOf(change.partId, change.ordinal);
         if (row === undefined) page.partDelete(change, change.partId);
@@ -141,18 +149,23 @@ export class ChangeFeed {
     return (page: PageBuilder, change: Change) => {
       const { ordinal, partId } = change;
       if ((partId !== null && !parts.includes(partId)) || seen.has(ordinal)) return;
-      const row = this.#document.get(ordinal) as StoredRow | null;
+      const row = this.#document.get(ordinal) as DocumentRow | null;
       // Of a document that was written again or deleted since, a later change tells.
       if (row === null || row.sequence > change.sequence) return;
       if (partId !== null && change.deleted === 0 && this.#partOf(partId, ordinal)?.sequence !== change.sequence)
         return;
       seen.add(ordinal);
-      if (!page.document(ordinal, row, row.sequence < change.sequence)) return;
+      if (!page.document(ordinal, this.#withBody(row), row.sequence < change.sequence)) return;
       for (const each of parts) {
         const part = this.#partOf(each, ordinal);
         if (part) page.part(ordinal, each, part);
       }
     };
+  }
+
+  #withBody(row: DocumentRow): StoredRow {
+    row.body = this.#bodies.unpacked(row);
+    return row;
   }
 
   /** null: there is none. */

@@ -1,4 +1,5 @@
 import type { Database, Statement } from 'bun:sqlite';
+import type { StoredBodies } from '../packing/stored-bodies.ts';
 import { partRowId, placeOfPart } from '../range/part-rows.ts';
 import { damagedRow, type ReadSource, reading } from '../storage-error.ts';
 import { keyTextOf } from './key-text.ts';
@@ -19,13 +20,14 @@ interface ScannedDocument {
   /** Milliseconds since 1970; 0 where the body says so itself. */
   writtenMs: number;
   /** UTF-8 JSON object. */
-  body: Uint8Array;
+  body: Uint8Array<ArrayBuffer>;
   parts: ScannedPart[];
 }
 
 interface DocumentRow extends Omit<ScannedDocument, 'key' | 'parts'> {
   key: Uint8Array;
   crc: number;
+  rawBytes: number | null;
 }
 
 interface PartRow extends ScannedPart {
@@ -34,8 +36,8 @@ interface PartRow extends ScannedPart {
 }
 
 const documentsAfter =
-  'SELECT ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(written_ms, 0) AS writtenMs, crc, body ' +
-  'FROM documents WHERE ordinal > ? ORDER BY ordinal';
+  'SELECT ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(written_ms, 0) AS writtenMs, crc, ' +
+  'raw_bytes AS rawBytes, body FROM documents WHERE ordinal > ? ORDER BY ordinal';
 const partsBetween = 'SELECT id, sequence, crc, body FROM parts WHERE id > ? AND id < ? ORDER BY id';
 
 /**
@@ -45,7 +47,7 @@ const partsBetween = 'SELECT id, sequence, crc, body FROM parts WHERE id > ? AND
  * checksum, with the document's key in the details.
  */
 export function* scanDocuments(
-  database: Database,
+  { database, bodies }: { database: Database; bodies: StoredBodies },
   source: ReadSource,
   afterOrdinal: number,
   partIds: readonly number[],
@@ -57,7 +59,8 @@ export function* scanDocuments(
   });
   try {
     for (let row = documents.next(); row; row = documents.next()) {
-      const { ordinal, sequence, ttlBaseMs, writtenMs, body } = row;
+      const { ordinal, sequence, ttlBaseMs, writtenMs } = row;
+      const body = reading(source, () => bodies.unpacked(row));
       const key = keyTextOf(row.key);
       if (key === undefined || Bun.hash.crc32(body) !== row.crc) {
         throw damagedRow(source, 'the stored document', key ?? Buffer.from(row.key).toString());

@@ -1,5 +1,6 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { openReader } from '../connection.ts';
+import { StoredBodies } from '../packing/stored-bodies.ts';
 import { damagedRow, type ReadSource, reading } from '../storage-error.ts';
 import { keyTextOf } from './key-text.ts';
 
@@ -72,6 +73,7 @@ interface Row {
   ttlBaseMs: number;
   writtenMs: number;
   crc: number;
+  rawBytes: number | null;
   body: Uint8Array<ArrayBuffer>;
 }
 
@@ -86,13 +88,16 @@ type TextRow = [
   ttlBaseMs: number,
   writtenMs: number,
   crc: number,
-  text: string,
+  rawBytes: number | null,
+  /** Bytes where the body is packed. */
+  body: string | Uint8Array<ArrayBuffer>,
 ];
 
 const times = 'coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(written_ms, 0) AS writtenMs';
-const textColumns = `ordinal, CAST(key AS TEXT), sequence, ${times}, crc, CAST(body AS TEXT)`;
-const columns = `ordinal, key, sequence, ${times}, crc, body`;
+const textColumns = `ordinal, CAST(key AS TEXT), sequence, ${times}, crc, raw_bytes, iif(raw_bytes IS NULL, CAST(body AS TEXT), body)`;
+const columns = `ordinal, key, sequence, ${times}, crc, raw_bytes AS rawBytes, body`;
 const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const noneDamaged: ReadonlySet<number> = new Set();
 
 /**
@@ -100,6 +105,7 @@ const noneDamaged: ReadonlySet<number> = new Set();
  * statement open. A damaged row fails a read of its key with `data_corrupted`; in a page it is named beside the others.
  */
 export class DocumentStore {
+  readonly bodies: StoredBodies;
   readonly #source: ReadSource;
   readonly #database: Database;
   readonly #byKey: Statement;
@@ -114,6 +120,7 @@ export class DocumentStore {
   constructor(path: string, source: ReadSource) {
     this.#source = source;
     this.#database = openReader(path);
+    this.bodies = new StoredBodies(this.#database);
     this.#byKey = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key = ?`);
     this.#byOrdinal = this.#database.prepare(`SELECT ${textColumns} FROM documents WHERE ordinal = ?`);
     this.#byOrdinals = this.#database.prepare(
@@ -130,7 +137,10 @@ export class DocumentStore {
   }
 
   get(key: string): StoredDocument | undefined {
-    const row = reading(this.#source, () => this.#byKey.get(encoder.encode(key))) as Row | null;
+    const row = reading(this.#source, () => {
+      const found = this.#byKey.get(encoder.encode(key)) as Row | null;
+      return found && this.#withBody(found);
+    });
     if (!row) return undefined;
     if (!isIntact(row)) throw damagedRow(this.#source, 'the stored document', key);
     const { ordinal, sequence, ttlBaseMs, writtenMs, body } = row;
@@ -145,8 +155,11 @@ export class DocumentStore {
       ordinals.length === 1 ? this.#byOrdinal.values(first) : this.#byOrdinals.values(JSON.stringify(ordinals)),
     );
     const documents: StoredText[] = [];
+    const textOf = (rawBytes: number | null, body: Uint8Array<ArrayBuffer>) =>
+      decoder.decode(reading(this.#source, () => this.bodies.unpacked({ rawBytes, body })));
     let damaged: Set<number> | undefined;
-    for (const [ordinal, key, sequence, ttlBaseMs, writtenMs, crc, text] of rows as TextRow[]) {
+    for (const [ordinal, key, sequence, ttlBaseMs, writtenMs, crc, rawBytes, body] of rows as TextRow[]) {
+      const text = typeof body === 'string' ? body : textOf(rawBytes, body);
       // Bytes that are not UTF-8 have become others, so that their checksum does not match either.
       if (Bun.hash.crc32(text) === crc)
         documents.push({ ordinal, key, sequence, ttlBaseMs: stated(ttlBaseMs), writtenMs: stated(writtenMs), text });
@@ -173,7 +186,7 @@ export class DocumentStore {
     const page: DocumentPage = { documents: [], damaged: [], lastKey: undefined, more: false };
     let bytes = 0;
     for (const found of statement.iterate(encoder.encode(bounds.fromKey))) {
-      const row = found as Row;
+      const row = this.#withBody(found as Row);
       if (to) {
         const order = Buffer.compare(row.key, to);
         if (order > 0 || (order === 0 && !bounds.toInclusive)) return page;
@@ -202,9 +215,15 @@ export class DocumentStore {
     const rows = reading(this.#source, () => this.#scrubbed.all(afterOrdinal, pageRowsMax)) as Row[];
     const last = rows.at(-1);
     if (!last) return undefined;
-    const damaged = rows.filter((row) => !isIntact(row));
+    const isDamaged = (row: Row) => !isIntact(this.#withBody(row));
+    const damaged = reading(this.#source, () => rows.filter(isDamaged));
     const damagedKeys = damaged.map((row) => Buffer.from(row.key).toString());
     return { rows: rows.length, lastRow: last.ordinal, damagedKeys };
+  }
+
+  #withBody(row: Row): Row {
+    row.body = this.bodies.unpacked(row);
+    return row;
   }
 
   /** Ordinals after one, ascending: a page of at most `rowsMax`. */
@@ -243,6 +262,7 @@ export class DocumentStore {
     for (const statement of this.#statements()) {
       statement.finalize();
     }
+    this.bodies.close();
     this.#database.close();
   }
 

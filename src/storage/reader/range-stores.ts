@@ -21,7 +21,7 @@ export class RangeStores {
     this.documents = reading(source, () => new DocumentStore(path, source));
     this.parts = new PartStore(this.documents.database, source);
     this.notes = new NoteStore(this.documents.database, source);
-    this.feed = new ChangeFeed(this.documents.database, source);
+    this.feed = new ChangeFeed(this.documents.database, this.documents.bodies, source);
     this.answers = new RequestAnswers(this.documents.database);
     this.#source = source;
     this.#begin = this.documents.database.prepare('BEGIN');

@@ -3,6 +3,7 @@ import { must } from '../../lib/assert.ts';
 import { readRemovedTargets, removedTargetsPrefix } from '../../lib/parts/edge-notes.ts';
 import type { CatalogQueries } from '../catalog/catalog-queries.ts';
 import { openReader } from '../connection.ts';
+import { StoredBodies } from '../packing/stored-bodies.ts';
 import { ChangeFeed } from '../reader/change-feed.ts';
 import { NoteStore } from '../reader/note-store.ts';
 import type { CutPageRequest, CutRange, CutRemovedTargets, CutReport } from '../storage-calls.ts';
@@ -13,6 +14,7 @@ import type { WritableRanges } from './writable-ranges.ts';
 /** A range that a cut has open. */
 interface HeldRange {
   database: Database;
+  bodies: StoredBodies;
   feed: ChangeFeed;
 }
 
@@ -43,7 +45,9 @@ export class RangeCuts {
       const ranges = rangeIds.map((rangeId) => {
         const { path, file } = this.#ranges.get(rangeId);
         const database = openReader(path);
-        cut.set(rangeId, { database, feed: new ChangeFeed(database, { name: `range ${rangeId}`, rangeId }) });
+        const bodies = new StoredBodies(database);
+        const feed = new ChangeFeed(database, bodies, { name: `range ${rangeId}`, rangeId });
+        cut.set(rangeId, { database, bodies, feed });
         database.run('BEGIN');
         // The instant of a reader is that of its first read.
         database.query('SELECT purged_through FROM range_identity').get();
@@ -79,8 +83,9 @@ export class RangeCuts {
   }
 
   close(cutId: number): void {
-    for (const { database, feed } of this.#open.get(cutId)?.values() ?? []) {
+    for (const { database, bodies, feed } of this.#open.get(cutId)?.values() ?? []) {
       feed.close();
+      bodies.close();
       database.close();
     }
     this.#open.delete(cutId);

@@ -128,10 +128,11 @@ export class StorageWriter {
 
   readonly #handlers: { [Name in ControlName]: (request: StorageCalls[Name][0]) => StorageCalls[Name][1] } = {
     start: (request) => this.#start(request),
-    openRange: ({ rangeId, ttlDurationMs }) => {
+    openRange: ({ rangeId, ttlDurationMs, packsBodies }) => {
       const { ranges, catalog } = this.#live();
       const range = ranges.get(rangeId);
       range.ttlDurationMs = ttlDurationMs;
+      range.file.packsBodies = packsBodies;
       if (ttlDurationMs !== undefined) range.file.indexTtlBases();
       const goneParts = range.file.state.partIds.filter((id) => !catalog.queries.hasPart(rangeId, id));
       return {
