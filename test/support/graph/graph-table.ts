@@ -66,6 +66,8 @@ export class GraphTable {
       const answer = await this.#server.send<Body & { partial?: string }>(method, url, body);
       expect(answer).toMatchObject({ status: 200 });
       if (answer.body.partial !== 'indexing') return answer.body;
+      // Without a port nothing else gives the followers of the process their turn.
+      await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
