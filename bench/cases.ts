@@ -29,6 +29,7 @@ import { sse } from './cases/sse.ts';
 import { startUp } from './cases/start-up.ts';
 import { sustainedWrites } from './cases/sustained-writes.ts';
 import { textBesideLucene } from './cases/text-beside-lucene.ts';
+import { textBesideOpenSearch } from './cases/text-beside-opensearch.ts';
 import { textBesideZvec } from './cases/text-beside-zvec.ts';
 import { filterOnePercent, textInProcess } from './cases/text-in-process.ts';
 import { vectorScale } from './cases/vector-scale.ts';
@@ -54,6 +55,7 @@ export const benchCases: readonly BenchCase[] = [
   textInProcess,
   textBesideZvec,
   textBesideLucene,
+  textBesideOpenSearch,
   filterOnePercent,
   queryOverHttp,
   queriesUnderIngest,

@@ -151,7 +151,9 @@ async function compareIngest(server: SundewServer, context: BenchContext): Promi
   const batches = await batchBodies(documents, ingestBatchSize, { seed: context.seed, lastSyncLevel: 'full_text' });
   const load = async (indexes: object) => {
     const asking = new AbortController();
-    const loaded = ingestOnce(server, 'load', batches, { schema, indexes }).finally(() => asking.abort());
+    const loaded = ingestOnce(server, 'load', batches, { definition: { schema, indexes } }).finally(() =>
+      asking.abort(),
+    );
     const asked = askWhile(server.port, asking.signal);
     const { seconds } = await loaded;
     await asked;

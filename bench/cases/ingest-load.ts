@@ -1,10 +1,11 @@
 import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import type { HttpResponse } from '../client/http-response.ts';
 import type { SundewServer } from '../processes/sundew-server.ts';
 import type { Batch } from '../workloads/batch-bodies.ts';
 
 export const ingestBatchSize = 1_000;
 
-/** Batches in flight: the next one is on its way while the last is being written. */
+/** Batches in flight unless told otherwise: the next one is on its way while the last is being written. */
 const lanes = 2;
 
 export interface IngestResult {
@@ -23,12 +24,27 @@ export async function ingestOnce(
   server: SundewServer,
   table: string,
   batches: readonly Batch[],
-  definition: object = {},
+  { definition = {}, connections = lanes }: { definition?: object; connections?: number } = {},
 ): Promise<IngestResult> {
   await server.createTable(table, definition);
   const path = `/db/v1/tables/${table}/batch`;
   const messages = batches.map((batch) => requestBytes('POST', path, batch.body));
-  const connections = await Promise.all(Array.from({ length: lanes }, () => HttpConnection.open(server.port)));
+  const { seconds, refusals } = await loadOnce(server.port, messages, connections, expectSuccess);
+  await server.dropTable(table);
+  return { documents: batches.reduce((sum, batch) => sum + batch.documents, 0), seconds, refusals };
+}
+
+/**
+ * Sends the messages over so many connections, the last one when all others are answered; how long that took. `check` throws
+ * for an answer that is no success. A 503 is waited out and sent again.
+ */
+export async function loadOnce(
+  port: number,
+  messages: readonly Uint8Array[],
+  connectionCount: number,
+  check: (response: HttpResponse) => unknown,
+): Promise<{ seconds: number; refusals: number }> {
+  const connections = await Promise.all(Array.from({ length: connectionCount }, () => HttpConnection.open(port)));
   let refusals = 0;
   const send = async (connection: HttpConnection, message: Uint8Array) => {
     let response = await connection.send(message);
@@ -37,20 +53,19 @@ export async function ingestOnce(
       await Bun.sleep(20);
       response = await connection.send(message);
     }
-    expectSuccess(response);
+    check(response);
   };
-  const last = messages.pop();
+  const [last, rest] = [messages.at(-1), messages.slice(0, -1)];
   const start = performance.now();
   let next = 0;
   await Promise.all(
     connections.map(async (connection) => {
-      for (let message = messages[next++]; message; message = messages[next++]) await send(connection, message);
+      for (let message = rest[next++]; message; message = rest[next++]) await send(connection, message);
     }),
   );
   const first = connections[0];
   if (last && first) await send(first, last);
   const seconds = (performance.now() - start) / 1_000;
   for (const connection of connections) connection.close();
-  await server.dropTable(table);
-  return { documents: batches.reduce((sum, batch) => sum + batch.documents, 0), seconds, refusals };
+  return { seconds, refusals };
 }

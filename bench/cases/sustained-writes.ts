@@ -1,6 +1,7 @@
 import type { BenchCase, BenchContext } from '../case.ts';
 import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
+import { processMemory } from '../measure/process-memory.ts';
 import { percentile } from '../measure/statistics.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 import { type Batch, batchBodies } from '../workloads/batch-bodies.ts';
@@ -36,6 +37,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
     docsPerSecond: Math.round(result.documents / result.seconds),
     answerP50Ms: Math.round(result.p50Ms),
     foundAfterSeconds: result.foundSeconds,
+    anonymousMiB: Math.round(result.anonymousBytes / 2 ** 20),
   };
   const line = (name: string, unit: string, value: number) => compare({ name, unit, ours: [value], notes });
   return [
@@ -58,6 +60,8 @@ interface SustainedResult {
   p50Ms: number;
   longestMs: number;
   residentBytesMax: number;
+  /** Of the resident memory at the end, what is no file. */
+  anonymousBytes: number;
   /** From the last answer until all is found. */
   foundSeconds: number;
 }
@@ -96,6 +100,7 @@ async function writeFor(lengthMs: number, server: SundewServer, bodies: readonly
   );
   const answered = performance.now();
   clearInterval(memory);
+  const anonymousBytes = processMemory(server.process.pid, () => false).anonymous;
   for (const connection of connections) connection.close();
   await server.request('POST', path, lastWrite);
   return {
@@ -105,6 +110,7 @@ async function writeFor(lengthMs: number, server: SundewServer, bodies: readonly
     p50Ms: percentile(times, 0.5),
     longestMs: percentile(times, 1),
     residentBytesMax,
+    anonymousBytes,
     foundSeconds: (performance.now() - answered) / 1_000,
   };
 }

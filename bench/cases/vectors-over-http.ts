@@ -48,7 +48,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
   context.progress('ingest');
   const ingested = [];
   for (let turn = 0; turn < pairs; turn += 1) {
-    ingested.push(await ingestOnce(server, `ingest-${turn}`, batches, vectorTable(set)));
+    ingested.push(await ingestOnce(server, `ingest-${turn}`, batches, { definition: vectorTable(set) }));
     await untilIdle(() => server.process.cpuUs());
   }
   await server.createTable('vectors', vectorTable(set));

@@ -77,7 +77,7 @@ export class HttpConnection {
 
 /** A complete HTTP/1.1 request message. A body given as bytes is sent as JSON. */
 export function requestBytes(
-  method: 'GET' | 'POST' | 'DELETE',
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
   path: string,
   body?: string | Uint8Array,
   key?: string,
