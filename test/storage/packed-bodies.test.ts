@@ -69,7 +69,7 @@ class Place implements AsyncDisposable {
     this.range = await this.storage.openRange(this.id, undefined, packsBodies);
   }
 
-  /** What a query of SQL finds in the file. */
+  /** Values that a statement of SQL finds in the file. */
   ask(sql: string): unknown[] {
     using database = openBehind(this.file);
     return database.query(sql).values().flat();

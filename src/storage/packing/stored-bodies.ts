@@ -41,7 +41,7 @@ export class StoredBodies {
     if (this.#dictionaries.has(id)) return this.#dictionaries.get(id);
     const row = this.#find.get(id) as { crc: number; tokens: Uint8Array } | null;
     const dictionary = row && Bun.hash.crc32(row.tokens) === row.crc ? TokenDictionary.read(row.tokens) : undefined;
-    // What is not there yet may be there at a later instant.
+    // One that is missing may be there at a later instant.
     if (row) this.#dictionaries.set(id, dictionary);
     return dictionary;
   }

@@ -12,7 +12,7 @@ export function dictionaryOf(tokens: readonly Uint8Array[]): Uint8Array<ArrayBuf
 }
 
 /**
- * What short codes of bodies stand for. A body is a row of codes, so any body is read without the others, at the cost of
+ * The meanings of the codes of bodies. A body is a row of codes, so any body is read without the others, at the cost of
  * copying its bytes: a page of documents pays a few microseconds.
  */
 export class TokenDictionary {

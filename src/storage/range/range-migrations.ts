@@ -75,7 +75,7 @@ export const rangeMigrations: readonly Migration[] = [
   (database) => {
     // Of the body that is packed in the column; null where it is not packed. The checksum is that of the body as it was written.
     database.run('ALTER TABLE documents ADD COLUMN raw_bytes INTEGER');
-    // What packed bodies are read with, as packing/token-dictionary.ts has it.
+    // Packed bodies are read with these, in the form of packing/token-dictionary.ts.
     database.run(
       'CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, tokens BLOB NOT NULL) STRICT',
     );
