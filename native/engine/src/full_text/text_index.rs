@@ -17,7 +17,7 @@ use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
 use super::mapping::TableMapping;
 use super::options::IndexOptions;
-use super::query::{FilterCache, IndexFields};
+use super::query::{DocsByString, FilterCache, IndexFields};
 use super::segment_columns::ColumnCache;
 use super::slots::SlotTable;
 use super::storage::{IndexDirectory, TextFiles, accept_checkpoint, open_directory, write_checkpoint};
@@ -42,6 +42,7 @@ pub struct TextIndex {
     pub(super) columns: ColumnCache,
     pub(super) filters: Arc<FilterCache>,
     pub(super) counters: Arc<CounterCache>,
+    pub(super) strings: Arc<DocsByString>,
     ordinals: Arc<OrdinalCache>,
     term_count: TermCount,
     writing: Mutex<TextWriter>,
@@ -121,6 +122,7 @@ impl TextIndex {
             columns: ColumnCache::default(),
             filters: Arc::default(),
             counters: Arc::default(),
+            strings: Arc::default(),
             ordinals: Arc::default(),
             term_count: TermCount::default(),
             writer_is_open: writer.open_flag(),

@@ -21,6 +21,7 @@ pub(crate) use run::ordered::key_order::Keys;
 pub(crate) use run::pool::query_pool;
 pub(crate) use run::range_view::RangeView;
 pub(crate) use run::search::{query_until, query_views};
+pub(super) use terms::docs_by_string::DocsByString;
 pub(super) use terms::levenshtein::{FuzzyWord, fuzzy_words};
 pub(super) use terms::term_pattern::Pattern;
 pub(super) use terms::token_test::TokenTest;

@@ -26,7 +26,6 @@ use crate::full_text::query::compile::word_nodes::{
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::geo::geo_query::{GeoQuery, GeoTest};
 use crate::full_text::query::terms::constant_score_union::ConstantScoreUnion;
-use crate::full_text::query::terms::string_columns::StringRangeQuery;
 
 /// The whole plan but for its TTL: query, filters, exclusions, key prefix.
 pub fn compile_plan(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Box<dyn Query>, EngineError> {
@@ -126,7 +125,7 @@ fn compile_conditions(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<
     let Clauses { found: mut filters, left_out } = compile_all(context, &plan.filter)?;
     let filters_asked = !filters.is_empty();
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
-        filters.push(key_prefix_query(prefix));
+        filters.push(key_prefix_query(context.index, prefix));
     }
     filters.extend(compile_row_filters(context, plan)?);
     let exclusions = compile_all(context, &plan.exclusion)?.found;
@@ -329,11 +328,11 @@ fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dy
         return Box::new(ConstantScoreUnion(prefix_conditions(&index.default_texts(), prefix)));
     };
     if path == KEY {
-        return key_prefix_query(prefix);
+        return key_prefix_query(index, prefix);
     }
     let mut conditions = prefix_conditions(&index.texts_of(path), prefix);
     for field in index.exact_fields(path) {
-        conditions.push(Arc::new(StringRangeQuery::with_prefix(field.column, prefix)));
+        conditions.push(Arc::new(index.string_prefix(&field.column, prefix)));
     }
     Box::new(ConstantScoreUnion(conditions))
 }

@@ -17,7 +17,6 @@ use crate::full_text::fields::{KEY, PRESENT_PATH};
 use crate::full_text::plan::RangeKind;
 use crate::full_text::query::compile::clauses::{any_of, invalid, term_query};
 use crate::full_text::query::compile::index_fields::{ExactField, IndexFields, column_name};
-use crate::full_text::query::terms::string_columns::StringRangeQuery;
 use crate::full_text::query::terms::term_range::TermRangeQuery;
 
 pub fn number_query(index: &IndexFields, path: &str, number: f64) -> Box<dyn Query> {
@@ -65,8 +64,8 @@ pub fn ids_query(index: &IndexFields, ids: &[String]) -> Box<dyn Query> {
 }
 
 /// Keys that begin with `prefix`.
-pub fn key_prefix_query(prefix: &str) -> Box<dyn Query> {
-    Box::new(StringRangeQuery::with_prefix(KEY.to_owned(), prefix))
+pub fn key_prefix_query(index: &IndexFields, prefix: &str) -> Box<dyn Query> {
+    Box::new(index.string_prefix(KEY, prefix))
 }
 
 /// No document may have a NUL in a name; in an index it ends the path, and what follows would be taken for a value.
@@ -174,9 +173,9 @@ impl Weight for FractionsWeight {
 }
 
 /// Whole strings in any of the fields, between two bounds.
-fn string_range(fields: Vec<ExactField>, lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
-    let range = |field: ExactField| Box::new(StringRangeQuery::new(field.column, lower, upper)) as Box<dyn Query>;
-    any_of(fields.into_iter().map(range).collect())
+fn string_range(index: &IndexFields, fields: &[ExactField], lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
+    let range = |field: &ExactField| Box::new(index.string_range(&field.column, lower, upper)) as Box<dyn Query>;
+    any_of(fields.iter().map(range).collect())
 }
 
 pub struct RangeBounds<'a> {
@@ -257,7 +256,7 @@ pub fn range_query(
         RangeKind::Term | RangeKind::Auto => {
             let (low, high) = (as_text(lower)?, as_text(upper)?);
             let fields = index.exact_fields(path);
-            Ok(string_range(fields, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
+            Ok(string_range(index, &fields, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
         }
     }
 }

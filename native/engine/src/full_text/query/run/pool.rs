@@ -20,3 +20,11 @@ fn pool() -> Option<&'static ThreadPool> {
     };
     POOL.get_or_init(build).as_ref()
 }
+
+/// Runs `work` on one of the threads of queries, or here where there are none.
+pub fn beside_queries(work: impl FnOnce() + Send + 'static) {
+    match pool() {
+        Some(pool) => pool.spawn(work),
+        None => work(),
+    }
+}

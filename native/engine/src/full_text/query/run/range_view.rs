@@ -37,7 +37,8 @@ impl RangeView {
         let filters = Arc::clone(&index.filters);
         let counters = Arc::clone(&index.counters);
         let mapping = Arc::clone(&index.mapping);
-        let fields = IndexFields::new(Arc::clone(&index.fields), mapping, index.slots.snapshot());
+        let fields =
+            IndexFields::new(Arc::clone(&index.fields), mapping, index.slots.snapshot()).keeping(&index.strings);
         Ok(Self {
             searcher,
             columns,

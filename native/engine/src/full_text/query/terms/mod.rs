@@ -1,6 +1,7 @@
 //! Conditions on terms and whole strings that are found by walking a dictionary.
 
 pub mod constant_score_union;
+pub mod docs_by_string;
 pub mod levenshtein;
 pub mod long_strings;
 pub mod networks;

@@ -12,6 +12,7 @@ use crate::full_text::errors::carried;
 use crate::full_text::query::constant_docs::{ConstantDocs, Matching};
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
+use crate::full_text::query::terms::docs_by_string::DocsByString;
 use crate::full_text::query::terms::term_expansion::{NearestScorer, Tokens};
 use crate::full_text::query::terms::term_range::end_of_prefix;
 use sundew_base::bit_set::BitSet;
@@ -25,20 +26,22 @@ const FEW_MAX: usize = 256;
 /// Whole strings of one column between two bounds.
 #[derive(Debug, Clone)]
 pub struct StringRangeQuery {
-    column: String,
+    column: Arc<str>,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
+    /// What is kept between queries.
+    known: Option<Arc<DocsByString>>,
 }
 
 impl StringRangeQuery {
-    pub fn new(column: String, lower: Bound<&str>, upper: Bound<&str>) -> Self {
+    pub fn new(column: &str, lower: Bound<&str>, upper: Bound<&str>, known: Option<Arc<DocsByString>>) -> Self {
         let bytes = |text: &str| text.as_bytes().to_vec();
-        Self { column, lower: lower.map(bytes), upper: upper.map(bytes) }
+        Self { column: Arc::from(column), lower: lower.map(bytes), upper: upper.map(bytes), known }
     }
 
-    pub fn with_prefix(column: String, prefix: &str) -> Self {
+    pub fn with_prefix(column: &str, prefix: &str, known: Option<Arc<DocsByString>>) -> Self {
         let upper = end_of_prefix(prefix.as_bytes()).map_or(Bound::Unbounded, Bound::Excluded);
-        Self { column, lower: Bound::Included(prefix.as_bytes().to_vec()), upper }
+        Self { column: Arc::from(column), lower: Bound::Included(prefix.as_bytes().to_vec()), upper, known }
     }
 
     /// Ordinals in the dictionary: the first that is wanted, and the one behind the last.
@@ -70,6 +73,10 @@ impl BitsOfSegment for StringRangeQuery {
         if let Some(strings) = reader.fast_fields().str(&self.column)? {
             let (first, end) = self.ordinals(strings.dictionary())?;
             if first < end {
+                let known = self.known.as_ref().and_then(|known| known.of(reader, &self.column, &strings));
+                if let Some(docs) = known.and_then(|known| known.docs(first..end, reader.max_doc())) {
+                    return Ok(Matching::Few(docs));
+                }
                 strings.ords().get_docids_for_value_range(first..=end - 1, 0..reader.max_doc(), &mut found);
             }
         }

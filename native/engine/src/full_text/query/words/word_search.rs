@@ -244,7 +244,7 @@ impl WordSearch {
                     if lets_through(doc) { visit(doc, score) } else { threshold }
                 })
             }
-            _ if read > GATHERED_MAX => unite(&mut cursors, lets_through, threshold, deadline, visit),
+            _ if read > GATHERED_MAX => unite(&mut cursors, bits, threshold, deadline, visit),
             _ => {
                 let mut threshold = threshold;
                 let mut found = gather(&mut cursors, lets_through, deadline)?;

@@ -8,6 +8,7 @@ use tantivy::{DocId, Score, TERMINATED};
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::words::word_walks::{Visit, Watch, WordCursor};
+use sundew_base::bit_set::BitSet;
 
 /// Documents of the widest window: a power of two, and 64 times a number.
 const WINDOW_DOCS: usize = 4_096;
@@ -16,25 +17,36 @@ const WINDOW_DOCS: usize = 4_096;
 /// the bounds of its blocks save more scores than their reading costs.
 const GUIDE_RATIO: u64 = 4;
 
+/// Of a set that holds one document of so many or fewer, a document is looked for before it is scored: of most, no length is
+/// read. Of a greater set the look would be guessed wrong too often.
+const SPARSE: usize = 8;
+
 /// Frequencies that are compared at once.
 const LANES: usize = 16;
 
 /// Frequencies whose greatest scores are kept; the score of the last one stands for all above.
 const FREQUENCIES: usize = 32;
 
-/// Visits, in order, the documents that `lets_through` and whose score exceeds `threshold`, which every visit raises.
+/// Visits, in order, the documents that `bits` hold, where they are known, and whose score exceeds `threshold`, which every
+/// visit raises.
 pub fn unite(
     cursors: &mut [WordCursor<'_>],
-    lets_through: impl Fn(DocId) -> bool,
+    bits: Option<&BitSet>,
     threshold: Score,
     deadline: &Deadline,
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
     let mut watch = Watch::new(deadline);
     let mut union = Union::new(cursors, threshold);
+    let all = |_| true;
+    let is_sparse = bits.is_some_and(|bits| bits.len() * SPARSE <= bits.words().len() * 64);
     while let Some((start, end)) = union.next_window() {
         watch.block()?;
-        union.search(start, end, &lets_through, visit);
+        match bits {
+            Some(bits) if is_sparse => union.search(start, end, (&|doc| bits.contains(doc), &all), visit),
+            Some(bits) => union.search(start, end, (&all, &|doc| bits.contains(doc)), visit),
+            None => union.search(start, end, (&all, &all), visit),
+        }
         union.leave(end);
     }
     Ok(())
@@ -170,7 +182,14 @@ impl<'c, 'a> Union<'c, 'a> {
         leaders.iter_mut().for_each(|leader| leader.leave(end));
     }
 
-    fn search(&mut self, start: DocId, end: DocId, lets_through: &impl Fn(DocId) -> bool, visit: Visit<'_>) {
+    /// Only documents that both of `tests` let through: the first is asked before a document is scored, the other after.
+    fn search(
+        &mut self,
+        start: DocId,
+        end: DocId,
+        tests: (&impl Fn(DocId) -> bool, &impl Fn(DocId) -> bool),
+        visit: Visit<'_>,
+    ) {
         self.bounds.clear();
         self.bounds.extend(self.members.iter_mut().enumerate().map(|(at, member)| (member.bound(start, end), at)));
         self.bounds.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -185,13 +204,19 @@ impl<'c, 'a> Union<'c, 'a> {
         let adding = self.sums[1..].partition_point(|sum| *sum <= self.threshold);
         match self.bounds.len() - adding {
             0 => {}
-            1 => self.search_one(adding, end, lets_through, visit),
-            _ => self.search_several(adding, start, end, lets_through, visit),
+            1 => self.search_one(adding, end, tests, visit),
+            _ => self.search_several(adding, start, end, tests, visit),
         }
     }
 
     /// The matches of one word, to which the first `adding` bounds' words add.
-    fn search_one(&mut self, adding: usize, end: DocId, lets_through: &impl Fn(DocId) -> bool, visit: Visit<'_>) {
+    fn search_one(
+        &mut self,
+        adding: usize,
+        end: DocId,
+        (before, after): (&impl Fn(DocId) -> bool, &impl Fn(DocId) -> bool),
+        visit: Visit<'_>,
+    ) {
         let leading = self.bounds[adding].1;
         let range = self.members[leading].within(end);
         let mut least = self.members[leading].least_frequency(self.threshold - self.sums[adding]);
@@ -204,8 +229,12 @@ impl<'c, 'a> Union<'c, 'a> {
                 let at = from + wanted.trailing_zeros() as usize;
                 wanted &= wanted - 1;
                 let member = &self.members[leading];
-                let (doc, score) = (member.cursor.blocks.doc(at), member.cursor.score(at));
-                if score + self.sums[adding] <= self.threshold || !lets_through(doc) {
+                let doc = member.cursor.blocks.doc(at);
+                if !before(doc) {
+                    continue;
+                }
+                let score = member.cursor.score(at);
+                if score + self.sums[adding] <= self.threshold || !after(doc) {
                     continue;
                 }
                 if self.complete(adding, doc, score, visit) {
@@ -222,13 +251,17 @@ impl<'c, 'a> Union<'c, 'a> {
         adding: usize,
         start: DocId,
         end: DocId,
-        lets_through: &impl Fn(DocId) -> bool,
+        (before, after): (&impl Fn(DocId) -> bool, &impl Fn(DocId) -> bool),
         visit: Visit<'_>,
     ) {
         for (_, leading) in &self.bounds[adding..] {
             let member = &self.members[*leading];
             for at in member.within(end) {
-                let slot = (member.cursor.blocks.doc(at) - start) as usize % WINDOW_DOCS;
+                let doc = member.cursor.blocks.doc(at);
+                if !before(doc) {
+                    continue;
+                }
+                let slot = (doc - start) as usize % WINDOW_DOCS;
                 self.scores[slot] += member.cursor.score(at);
                 self.found[slot / 64] |= 1 << (slot % 64);
             }
@@ -240,7 +273,7 @@ impl<'c, 'a> Union<'c, 'a> {
                 found &= found - 1;
                 let score = std::mem::take(&mut self.scores[slot]);
                 let doc = start + slot as DocId;
-                if score + self.sums[adding] > self.threshold && lets_through(doc) {
+                if score + self.sums[adding] > self.threshold && after(doc) {
                     self.complete(adding, doc, score, visit);
                 }
             }

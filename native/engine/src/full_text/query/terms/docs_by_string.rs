@@ -1,0 +1,194 @@
+//! Which documents hold the strings of a column: the way back from a segment's sorted strings to its documents.
+//!
+//! A column tells the strings of a document. To find the documents of a few strings, all of it is read, which for a prefix in a
+//! large segment is most of a query. Where a column is asked again and again, the way back is made once, on another thread.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use tantivy::columnar::StrColumn;
+use tantivy::index::SegmentId;
+use tantivy::{DocId, SegmentReader};
+
+use crate::full_text::query::run::pool::beside_queries;
+
+/// Bytes that are kept of an index: two columns of two million documents.
+const BYTES_MAX: u64 = 32 << 20;
+
+/// The way back costs about as much as so many searches without it.
+const SEARCHES_MIN: u32 = 256;
+
+/// Columns whose searches are counted.
+const COUNTED_MAX: usize = 256;
+
+/// Segments of fewer documents are searched in a few microseconds.
+const DOCS_MIN: DocId = 1 << 15;
+
+/// Where one document of so many or more holds a wanted string, the whole column is read sooner.
+const WANTED_SHARE: usize = 32;
+
+/// The documents of a segment in the order of their strings.
+pub struct StringDocs {
+    /// For each string where its documents begin in `docs`, and the end of the last one's.
+    starts: Box<[u32]>,
+    /// A document with several strings is there for each.
+    docs: Box<[DocId]>,
+}
+
+impl StringDocs {
+    fn read(strings: &StrColumn, max_doc: DocId) -> Self {
+        let mut starts = vec![0u32; strings.num_terms() + 1];
+        let all = || (0..max_doc).flat_map(|doc| strings.ords().values_for_doc(doc).map(move |string| (string, doc)));
+        for (string, _) in all() {
+            starts[string as usize + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut docs = vec![0; starts.last().copied().unwrap_or(0) as usize];
+        let mut next = starts.clone();
+        for (string, doc) in all() {
+            docs[next[string as usize] as usize] = doc;
+            next[string as usize] += 1;
+        }
+        Self { starts: starts.into_boxed_slice(), docs: docs.into_boxed_slice() }
+    }
+
+    /// The documents of the strings of these ordinals, ascending; `None` where they are so many that the column is read sooner.
+    pub fn docs(&self, strings: Range<u64>, max_doc: DocId) -> Option<Vec<DocId>> {
+        let start = |string: u64| self.starts.get(string as usize).copied().unwrap_or(self.docs.len() as u32) as usize;
+        let found = &self.docs[start(strings.start)..start(strings.end)];
+        if found.len() * WANTED_SHARE > max_doc as usize {
+            return None;
+        }
+        let mut found = found.to_vec();
+        found.sort_unstable();
+        found.dedup();
+        Some(found)
+    }
+
+    fn bytes(&self) -> u64 {
+        ((self.starts.len() + self.docs.len()) * size_of::<u32>()) as u64
+    }
+}
+
+type Name = (SegmentId, Arc<str>);
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<Name, Arc<StringDocs>> for Bytes {
+    fn weight(&self, _: &Name, docs: &Arc<StringDocs>) -> u64 {
+        docs.bytes()
+    }
+}
+
+/// The ways back that are known of one index, by segment and column. What is used least makes room.
+#[derive(Default)]
+pub struct DocsByString {
+    /// Made with the first of them: most indexes never have any.
+    known: OnceLock<Cache<Name, Arc<StringDocs>, Bytes>>,
+    searches: Mutex<HashMap<Name, u32>>,
+}
+
+impl fmt::Debug for DocsByString {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = self.known.get().map_or(0, Cache::len);
+        formatter.debug_struct("DocsByString").field("known", &known).finish()
+    }
+}
+
+impl DocsByString {
+    /// The way back of a column, where it is known; it is made once it was missed often enough.
+    pub fn of(
+        self: &Arc<Self>,
+        reader: &SegmentReader,
+        column: &Arc<str>,
+        strings: &StrColumn,
+    ) -> Option<Arc<StringDocs>> {
+        if reader.max_doc() < DOCS_MIN {
+            return None;
+        }
+        let name = (reader.segment_id(), Arc::clone(column));
+        let known = self.known.get().and_then(|known| known.get(&name));
+        if known.is_none() && self.is_due(&name) {
+            let (this, strings, max_doc) = (Arc::clone(self), strings.clone(), reader.max_doc());
+            beside_queries(move || this.keep(name, StringDocs::read(&strings, max_doc)));
+        }
+        known
+    }
+
+    fn keep(&self, name: Name, docs: StringDocs) {
+        let known = self.known.get_or_init(|| Cache::with_weighter(COUNTED_MAX, BYTES_MAX, Bytes));
+        known.insert(name, Arc::new(docs));
+    }
+
+    fn is_due(&self, name: &Name) -> bool {
+        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        if searches.len() >= COUNTED_MAX && !searches.contains_key(name) {
+            searches.clear();
+        }
+        let count = searches.entry(name.clone()).or_default();
+        *count += 1;
+        let is_due = *count >= SEARCHES_MIN;
+        if is_due {
+            searches.remove(name);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tantivy::columnar::{ColumnarReader, ColumnarWriter, DynamicColumn};
+
+    use super::*;
+
+    /// The column of documents that each have some strings.
+    fn column(documents: &[Vec<String>]) -> StrColumn {
+        let mut writer = ColumnarWriter::default();
+        for (doc, strings) in documents.iter().enumerate() {
+            strings.iter().for_each(|string| writer.record_str(doc as u32, "s", string));
+        }
+        let mut bytes = Vec::new();
+        writer.serialize(documents.len() as u32, None, &mut bytes).expect("a column in memory");
+        let reader = ColumnarReader::open(bytes).expect("a column just written");
+        match reader.read_columns("s").expect("the column's handles")[0].open().expect("the column") {
+            DynamicColumn::Str(column) => column,
+            _ => unreachable!("strings were written"),
+        }
+    }
+
+    #[test]
+    fn strings_lead_to_the_documents_that_a_scan_finds() {
+        // Some documents have no string, some several, and some share theirs.
+        let strings = |doc: usize| (0..doc % 3).map(|at| format!("{:04}", doc * (at + 7) % 401)).collect();
+        let documents: Vec<Vec<String>> = (0..1_000).map(strings).collect();
+        let column = column(&documents);
+        let back = StringDocs::read(&column, documents.len() as DocId);
+        let count = column.num_terms() as u64;
+        for (first, end) in [(0, 1), (0, 5), (17, 20), (count - 1, count), (count - 3, count)] {
+            let mut scanned = Vec::new();
+            column.ords().get_docids_for_value_range(first..=end - 1, 0..documents.len() as DocId, &mut scanned);
+            scanned.dedup();
+            assert!(!scanned.is_empty());
+            assert_eq!(back.docs(first..end, documents.len() as DocId), Some(scanned));
+        }
+        assert_eq!(back.docs(0..count, documents.len() as DocId), None);
+    }
+
+    #[test]
+    fn a_column_is_due_after_many_searches() {
+        let known = DocsByString::default();
+        let name = (SegmentId::generate_random(), Arc::from("s"));
+        let due: Vec<u32> = (1..=2 * SEARCHES_MIN).filter(|_| known.is_due(&name)).collect();
+        assert_eq!(due, [SEARCHES_MIN, 2 * SEARCHES_MIN]);
+        assert!(known.known.get().is_none());
+        known.keep(name.clone(), StringDocs::read(&column(&[vec!["a".to_owned()]]), 1));
+        assert!(known.known.get().is_some_and(|known| known.get(&name).is_some()));
+    }
+}
