@@ -74,6 +74,9 @@ async function run(context: BenchContext): Promise<Comparison[]> {
 
 const typed = (type: string, form: string) => ({ type, 'x-service-types': [form] });
 
+/** A text field of Lucene has no values to order by. */
+const wordsOnly = { ...typed('string', 'text'), 'x-service-doc-values': false };
+
 const luceneForms = {
   default_type: 'document',
   document_schemas: {
@@ -81,8 +84,8 @@ const luceneForms = {
       schema: {
         type: 'object',
         properties: {
-          title: typed('string', 'text'),
-          body: typed('string', 'text'),
+          title: wordsOnly,
+          body: wordsOnly,
           year: typed('integer', 'numeric'),
           category: typed('string', 'keyword'),
           tag: typed('string', 'keyword'),

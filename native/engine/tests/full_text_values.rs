@@ -233,3 +233,42 @@ fn a_table_without_a_text_index_keeps_its_filters() {
     }
     assert_eq!(run(&index, &plan(words("free", "soup"))).total, 0);
 }
+
+#[test]
+fn a_path_may_be_kept_without_values_and_is_then_found_by_its_words_and_ordered_by_nothing() {
+    let of = |extra: Value| {
+        let mut title = json!({"type": "string", "x-service-types": ["text"]});
+        title.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        json!({"document_schemas": {"d": {"schema": {"properties": {"title": title}}}}})
+    };
+    let documents: Vec<Value> =
+        [json!("Leek soup"), json!("Rye bread"), json!(12), json!("2024-05-01"), json!(["Miso", "soup"]), Value::Null]
+            .into_iter()
+            .map(|title| json!({"title": title, "n": 1}))
+            .collect();
+    let (kept, bare) =
+        (index_of(of(json!({})), &documents), index_of(of(json!({"x-service-doc-values": false})), &documents));
+    for node in [
+        words("title", "soup"),
+        words("title", "12"),
+        words("title", "2024"),
+        json!({"kind": "phrase", "field": "title", "text": "rye bread"}),
+        json!({"kind": "prefix", "field": "title", "value": "so"}),
+        json!({"kind": "wildcard", "field": "title", "pattern": "*read"}),
+        json!({"kind": "term", "field": "title", "value": "rye"}),
+        json!({"kind": "exists", "field": "title"}),
+    ] {
+        let found = matching(&bare, node.clone());
+        assert!(!found.is_empty(), "{node}");
+        assert_eq!(found, matching(&kept, node.clone()), "{node}");
+    }
+    let ordered = |field: &str| {
+        let mut plan = plan(json!({"kind": "match_all"}));
+        plan.sort = serde_json::from_value(json!([{"field": field, "desc": false}])).expect("an order");
+        query(std::slice::from_ref(&bare), &plan, &CancelFlag::default())
+    };
+    assert!(ordered("n").is_ok() && ordered("_id").is_ok());
+    let refused = ordered("title").err().expect("an order without values is refused");
+    assert_eq!(refused.code, "invalid_query");
+    assert!(refused.message.contains("\"title\" has no values to order by"), "{}", refused.message);
+}

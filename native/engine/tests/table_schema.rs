@@ -42,6 +42,16 @@ fn unusable_schemas_are_refused_with_the_place() {
         (property(json!({"x-service-analyzer": "klingon"})), "x-service-analyzer must be one of"),
         (property(json!({"x-service-index": "no"})), "x-service-index must be a boolean"),
         (property(json!({"x-service-include-in-all": 1})), "x-service-include-in-all must be"),
+        (property(json!({"x-service-doc-values": 0})), "x-service-doc-values must be a boolean"),
+        (
+            property(json!({"x-service-doc-values": false, "type": "integer"})),
+            "x-service-doc-values can be false for strings",
+        ),
+        (
+            property(json!({"x-service-doc-values": false, "x-service-types": ["text", "keyword"]})),
+            "by their words only",
+        ),
+        (property(json!({"x-service-doc-values": false, "type": "string", "format": "date"})), "by their words only"),
         (property(json!({"x-service-typos": 1})), "x-service-typos is not known"),
         (property(json!({"items": {"x-service-types": [1]}})), "properties.f.items.x-service-types has 1"),
         (property(json!({"pattern": "(?=look)"})), "document_schemas.t.schema"),

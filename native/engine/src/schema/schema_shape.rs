@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::service_keyword::ServiceKeyword;
+use super::service_keyword::{ServiceKeyword, service_values};
 use crate::error::EngineError;
 use crate::json::shorten;
 
@@ -189,7 +189,7 @@ impl SchemaWalk<'_> {
                 "$id" if !is_root && value.is_string() => {
                     return Err(unusable(format!("{path}: $id is supported at the top of a schema only")));
                 }
-                _ => check_extension(name, value, path)?,
+                _ => check_extension(members, name, value, path)?,
             }
         }
         for (child_path, child) in children(members, path) {
@@ -281,8 +281,16 @@ fn children<'a>(members: &'a Map<String, Value>, path: &str) -> Vec<(String, &'a
     found
 }
 
-/// Checks one keyword if it is of the service.
-fn check_extension(name: &str, value: &Value, path: &str) -> Result<(), EngineError> {
+/// Whether a schema describes strings of which nothing but words has to be kept.
+fn holds_words_only(members: &Map<String, Value>) -> bool {
+    let mut types = service_values(members, "types").filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+    let is_date = matches!(members.get("format").and_then(Value::as_str), Some("date" | "date-time"));
+    let is_string = members.get("type").is_none_or(|json_type| json_type == "string");
+    is_string && !is_date && types.all(|name| matches!(name, "text" | "html" | "search_as_you_type"))
+}
+
+/// Checks one keyword of `members` if it is of the service.
+fn check_extension(members: &Map<String, Value>, name: &str, value: &Value, path: &str) -> Result<(), EngineError> {
     let Some(keyword) = ServiceKeyword::parse(name) else { return Ok(()) };
     let refuse = |what: String| Err(unusable(format!("{path}.{name} {what}")));
     match keyword.name {
@@ -301,7 +309,7 @@ fn check_extension(name: &str, value: &Value, path: &str) -> Result<(), EngineEr
             Value::Array(names) if names.iter().all(Value::is_string) => Ok(()),
             _ => refuse("must be a boolean, or an array of property names".to_owned()),
         },
-        "index" | "typo" if !value.is_boolean() => refuse("must be a boolean".to_owned()),
+        "index" | "typo" | "doc-values" if !value.is_boolean() => refuse("must be a boolean".to_owned()),
         "analyzer" => match value.as_str() {
             Some(analyzer) if ANALYZER_NAMES.contains(&analyzer) => Ok(()),
             _ => refuse(format!("must be one of {}", ANALYZER_NAMES.join(", "))),
@@ -309,7 +317,12 @@ fn check_extension(name: &str, value: &Value, path: &str) -> Result<(), EngineEr
         "dynamic-indexing" if value.get("mode").and_then(Value::as_str) != Some("infer_types") => {
             refuse("must be {\"mode\": \"infer_types\"}".to_owned())
         }
-        "index" | "typo" | "dynamic-indexing" => Ok(()),
+        "doc-values" if *value == Value::Bool(false) && !holds_words_only(members) => refuse(
+            "can be false for strings that are indexed by their words only: of type \"string\", and of no other \
+                    x-service-types than \"text\", \"html\" and \"search_as_you_type\""
+                .to_owned(),
+        ),
+        "index" | "typo" | "doc-values" | "dynamic-indexing" => Ok(()),
         // An unknown keyword of ours is a misspelling; one of the older prefix may be newer than we are.
         _ if !keyword.is_older_spelling => refuse("is not known".to_owned()),
         _ => Ok(()),

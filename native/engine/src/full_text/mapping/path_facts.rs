@@ -20,6 +20,8 @@ pub struct PathFacts {
     pub may_be_exact_only: bool,
     /// Documents may hold strings here, but only as analysed words.
     pub has_only_text: bool,
+    /// The strings of some documents have no column.
+    pub may_lack_values: bool,
     /// Some documents hold words. A derived field, such as `title._2gram`, has no rules of its own and counts as such.
     pub may_have_words: bool,
     /// Words may be misspelt: no document type switches it off.
@@ -57,6 +59,7 @@ mod tests {
             exact_paths: vec![path.to_owned()],
             may_be_exact_only: false,
             has_only_text: false,
+            may_lack_values: false,
             may_have_words: false,
             allows_typo: true,
         }

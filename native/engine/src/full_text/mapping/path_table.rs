@@ -214,7 +214,7 @@ impl PathTable {
                 is_overflow: taken.is_none(),
             }
         });
-        let is_kept = rule.exact || !rule.texts.is_empty();
+        let is_kept = rule.exact || !(rule.texts.is_empty() || rule.words_only);
         let plan = Arc::new(StringPlan { texts: texts.collect(), exact: rule.exact, is_kept });
         self.nodes[node as usize].string_plan = Some(Arc::clone(&plan));
         plan

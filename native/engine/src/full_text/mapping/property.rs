@@ -33,6 +33,8 @@ pub fn property_rule(schema: &Value, in_all: bool) -> FieldRule {
         Some(types) => FieldRule::typed(types.into_iter(), analyzer),
         None => unannotated_rule(schema, analyzer),
     };
+    let keeps_values = extension(schema, "doc-values") != Some(&Value::Bool(false));
+    let rule = if keeps_values { rule } else { rule.without_values() };
     let rule = FieldRule { typo_off: extension(schema, "typo") == Some(&Value::Bool(false)), ..rule };
     rule.opted_in_to_all(in_all || extension(schema, "include-in-all") == Some(&Value::Bool(true)))
 }

@@ -38,6 +38,8 @@ pub struct FieldRule {
     pub number: bool,
     pub boolean: bool,
     pub geo: GeoForm,
+    /// Strings have no column either: nothing orders by them.
+    pub words_only: bool,
     /// Its words are never taken to be misspelt.
     pub typo_off: bool,
     /// Searched by a query that names no field, when any field of the table says so.
@@ -60,8 +62,14 @@ impl FieldRule {
             boolean: true,
             geo: GeoForm::None,
             in_all: false,
+            words_only: false,
             typo_off: false,
         }
+    }
+
+    /// The words of strings, and nothing else of any value.
+    pub fn without_values(self) -> Self {
+        Self { words_only: true, exact: false, date: false, number: false, boolean: false, ..self }
     }
 
     /// By the values of `x-service-types` (or one `mapping.type` of a dynamic template). Unknown and impossible

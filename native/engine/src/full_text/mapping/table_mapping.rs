@@ -141,6 +141,7 @@ impl TableMapping {
             analyzers: self.analyzers_of(path),
             may_be_exact_only: rules.iter().any(|rule| rule.exact && rule.texts.is_empty()),
             has_only_text: has_words && !has_values && exact_paths.is_empty(),
+            may_lack_values: rules.iter().any(|rule| rule.words_only),
             may_have_words: has_words || rules.is_empty(),
             allows_typo: self.allows_typo(path),
             exact_paths,

@@ -5,6 +5,7 @@ use crate::full_text::fields::KEY;
 use crate::full_text::plan::{Node, QueryPlan};
 use crate::full_text::query::compile::clauses::invalid;
 use crate::full_text::query::compile::index_fields::IndexFields;
+use crate::full_text::query::run::ordered::sort_column::SCORE_FIELD;
 
 /// Errors: `invalid_query` when the table has no text index and `plan` needs one: what scores by words, and conditions on
 /// words without a field or of fields that have no whole values. Other conditions compare whole values.
@@ -21,6 +22,19 @@ pub fn check_text(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineErr
     Err(invalid(
         "the table has no full-text index, since it was dropped: ask for whole values by \"term\", or create the index again",
     ))
+}
+
+/// Errors: `invalid_query` when `plan` orders by a path whose values are not kept.
+pub fn check_order(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
+    let lacks_values =
+        |field: &str| field != KEY && field != SCORE_FIELD && index.mapping.facts_of(field).may_lack_values;
+    match plan.sort.iter().find(|sort| lacks_values(&sort.field)) {
+        None => Ok(()),
+        Some(sort) => Err(invalid(&format!(
+            "\"{}\" has no values to order by: its schema sets \"x-service-doc-values\" to false",
+            sort.field
+        ))),
+    }
 }
 
 fn needs_words(index: &IndexFields, node: &Node, scores: bool) -> bool {

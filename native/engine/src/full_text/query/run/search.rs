@@ -14,6 +14,7 @@ use crate::full_text::TextIndex;
 use crate::full_text::aggregate::aggregate;
 use crate::full_text::errors::{damaged, tantivy_failed};
 use crate::full_text::plan::{AggregationPlan, Node, QueryPlan};
+use crate::full_text::query::compile::text_checks::check_order;
 use crate::full_text::query::deadline::{CancelFlag, Deadline};
 use crate::full_text::query::run::collect::{Collected, Scored, count};
 use crate::full_text::query::run::explain::explain_hits;
@@ -109,6 +110,7 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, deadline: &Deadline) -> Re
         })?;
         return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
     }
+    views.iter().try_for_each(|view| check_order(&view.index, plan))?;
     let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
     let found = over_ranges(views, deadline, |range| {
         let weight = weight_for(views, range, plan, &statistics, scores, deadline)?;
