@@ -26,6 +26,7 @@ use crate::full_text::query::compile::word_nodes::{
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::geo::geo_query::{GeoQuery, GeoTest};
 use crate::full_text::query::terms::constant_score_union::ConstantScoreUnion;
+use crate::full_text::query::terms::string_columns::StringRangeQuery;
 
 /// The whole plan but for its TTL: query, filters, exclusions, key prefix.
 pub fn compile_plan(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Box<dyn Query>, EngineError> {
@@ -332,7 +333,7 @@ fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dy
     }
     let mut conditions = prefix_conditions(&index.texts_of(path), prefix);
     for field in index.exact_fields(path) {
-        conditions.push(Arc::new(index.string_prefix(&field.column, prefix)));
+        conditions.push(Arc::new(StringRangeQuery::with_prefix(&field.column, prefix, &index.strings)));
     }
     Box::new(ConstantScoreUnion(conditions))
 }

@@ -1,6 +1,5 @@
 //! Where the values of a document path lie in one index.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use tantivy::Term;
@@ -14,7 +13,6 @@ use crate::full_text::mapping::TableMapping;
 use crate::full_text::query::compile::clauses::term_query;
 use crate::full_text::query::terms::docs_by_string::DocsByString;
 use crate::full_text::query::terms::long_strings::LongStringQuery;
-use crate::full_text::query::terms::string_columns::StringRangeQuery;
 use crate::full_text::slots::{Slot, find_slot};
 
 /// One analysed form of a path's text.
@@ -52,7 +50,7 @@ pub struct IndexFields {
     pub mapping: Arc<TableMapping>,
     pub slots: Arc<Vec<Slot>>,
     /// Kept between queries; `None` where the index is of this query alone.
-    strings: Option<Arc<DocsByString>>,
+    pub strings: Option<Arc<DocsByString>>,
 }
 
 impl IndexFields {
@@ -135,16 +133,6 @@ impl IndexFields {
         let mut term = self.value_term(path);
         term.append_type_and_str(text);
         term
-    }
-
-    /// Documents whose whole strings in the column lie between two bounds.
-    pub fn string_range(&self, column: &str, lower: Bound<&str>, upper: Bound<&str>) -> StringRangeQuery {
-        StringRangeQuery::new(column, lower, upper, self.strings.clone())
-    }
-
-    /// Documents whose whole strings in the column begin with `prefix`.
-    pub fn string_prefix(&self, column: &str, prefix: &str) -> StringRangeQuery {
-        StringRangeQuery::with_prefix(column, prefix, self.strings.clone())
     }
 
     /// Documents that hold the whole string.

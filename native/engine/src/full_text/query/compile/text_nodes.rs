@@ -18,6 +18,7 @@ use crate::full_text::query::compile::word_nodes::{
 };
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
 use crate::full_text::query::terms::levenshtein::fuzzy_words;
+use crate::full_text::query::terms::string_columns::StringRangeQuery;
 use crate::full_text::query::terms::term_range::TermRangeQuery;
 use crate::full_text::query::terms::typo_terms::TypoQuery;
 use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
@@ -215,7 +216,7 @@ pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &s
         }
         if queries.is_empty() {
             for exact in index.exact_fields(&weighted.field) {
-                queries.push(Box::new(index.string_prefix(&exact.column, text)));
+                queries.push(Box::new(StringRangeQuery::with_prefix(&exact.column, text, &index.strings)));
             }
         }
         let scored = any_of(queries);

@@ -17,6 +17,7 @@ use crate::full_text::fields::{KEY, PRESENT_PATH};
 use crate::full_text::plan::RangeKind;
 use crate::full_text::query::compile::clauses::{any_of, invalid, term_query};
 use crate::full_text::query::compile::index_fields::{ExactField, IndexFields, column_name};
+use crate::full_text::query::terms::string_columns::StringRangeQuery;
 use crate::full_text::query::terms::term_range::TermRangeQuery;
 
 pub fn number_query(index: &IndexFields, path: &str, number: f64) -> Box<dyn Query> {
@@ -65,7 +66,7 @@ pub fn ids_query(index: &IndexFields, ids: &[String]) -> Box<dyn Query> {
 
 /// Keys that begin with `prefix`.
 pub fn key_prefix_query(index: &IndexFields, prefix: &str) -> Box<dyn Query> {
-    Box::new(index.string_prefix(KEY, prefix))
+    Box::new(StringRangeQuery::with_prefix(KEY, prefix, &index.strings))
 }
 
 /// No document may have a NUL in a name; in an index it ends the path, and what follows would be taken for a value.
@@ -174,7 +175,8 @@ impl Weight for FractionsWeight {
 
 /// Whole strings in any of the fields, between two bounds.
 fn string_range(index: &IndexFields, fields: &[ExactField], lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
-    let range = |field: &ExactField| Box::new(index.string_range(&field.column, lower, upper)) as Box<dyn Query>;
+    let query = |field: &ExactField| StringRangeQuery::new(&field.column, lower, upper, &index.strings);
+    let range = |field| Box::new(query(field)) as Box<dyn Query>;
     any_of(fields.iter().map(range).collect())
 }
 

@@ -19,7 +19,7 @@ use crate::full_text::query::run::pool::beside_queries;
 /// Bytes that are kept of an index: two columns of two million documents.
 const BYTES_MAX: u64 = 32 << 20;
 
-/// The way back costs about as much as so many searches without it.
+/// The way back costs about as much as 256 searches without it.
 const SEARCHES_MIN: u32 = 256;
 
 /// Columns whose searches are counted.
@@ -28,7 +28,7 @@ const COUNTED_MAX: usize = 256;
 /// Segments of fewer documents are searched in a few microseconds.
 const DOCS_MIN: DocId = 1 << 15;
 
-/// Where one document of so many or more holds a wanted string, the whole column is read sooner.
+/// The whole column is read sooner where more than one document in 32 holds a wanted string.
 const WANTED_SHARE: usize = 32;
 
 /// The documents of a segment in the order of their strings.

@@ -34,14 +34,19 @@ pub struct StringRangeQuery {
 }
 
 impl StringRangeQuery {
-    pub fn new(column: &str, lower: Bound<&str>, upper: Bound<&str>, known: Option<Arc<DocsByString>>) -> Self {
+    pub fn new(column: &str, lower: Bound<&str>, upper: Bound<&str>, known: &Option<Arc<DocsByString>>) -> Self {
         let bytes = |text: &str| text.as_bytes().to_vec();
-        Self { column: Arc::from(column), lower: lower.map(bytes), upper: upper.map(bytes), known }
+        Self { column: Arc::from(column), lower: lower.map(bytes), upper: upper.map(bytes), known: known.clone() }
     }
 
-    pub fn with_prefix(column: &str, prefix: &str, known: Option<Arc<DocsByString>>) -> Self {
+    pub fn with_prefix(column: &str, prefix: &str, known: &Option<Arc<DocsByString>>) -> Self {
         let upper = end_of_prefix(prefix.as_bytes()).map_or(Bound::Unbounded, Bound::Excluded);
-        Self { column: Arc::from(column), lower: Bound::Included(prefix.as_bytes().to_vec()), upper, known }
+        Self {
+            column: Arc::from(column),
+            lower: Bound::Included(prefix.as_bytes().to_vec()),
+            upper,
+            known: known.clone(),
+        }
     }
 
     /// Ordinals in the dictionary: the first that is wanted, and the one behind the last.

@@ -17,8 +17,8 @@ const WINDOW_DOCS: usize = 4_096;
 /// the bounds of its blocks save more scores than their reading costs.
 const GUIDE_RATIO: u64 = 4;
 
-/// Of a set that holds one document of so many or fewer, a document is looked for before it is scored: of most, no length is
-/// read. Of a greater set the look would be guessed wrong too often.
+/// A document is looked for in a set before it is scored where the set holds at most one in eight: the length of most documents
+/// is not read then. The processor would guess the outcome wrong too often in a greater set.
 const SPARSE: usize = 8;
 
 /// Frequencies that are compared at once.
