@@ -141,7 +141,7 @@ function askFor(port: number, messages: readonly Uint8Array[], clients: number, 
   return closedLoop({ port, clients, durationMs, nextMessage });
 }
 
-/** What our mapping makes of the documents by itself: texts with English stems, a number, an exact string. */
+/** The fields that our mapping makes of the documents by itself: texts with English stems, a number, an exact string. */
 const mappings = {
   properties: {
     title: { type: 'text', analyzer: 'english' },

@@ -7,7 +7,7 @@ import { fetchJars } from './java.ts';
 import { TemporaryDirectory } from './temporary-directory.ts';
 
 const sources = join(import.meta.dir, '..', 'peers', 'opensearch');
-/** What OpenSearch itself starts with. */
+/** The options that OpenSearch itself starts with. */
 const heap = ['-Xms1g', '-Xmx1g'];
 
 /** One node of OpenSearch in a process of its own, in the server's place. */

@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: f3ec80712f03a7da0b1f3b7672296cbcdf8ab12711cf4b8432db776b845158ce
+// SHA-256 of its sources: 26fac05e53e6f7d47c79bf14faab0598c540b7c55d5ef5aa82bfd8e2ec6601e4
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -62,7 +62,7 @@ export interface ScannedWrite {
   entries: Uint32Array;
 }
 
-/** What vectors may hold, written or searched by. */
+/** Bounds of vectors, written or searched by. */
 export interface VectorBounds {
   /** Sum of squares of a dense vector, but for the metric `cosine`: distances of longer ones do not fit a float32. */
   squaresMax: number;
@@ -208,7 +208,7 @@ export declare function orderPage(optionsJson: string, planJson: string, hitsJso
  * Runs a plan over the indexes of a table's ranges. `handles`: the text index of each range. `vectorHandles`: for each
  * leg of the plan its index of each range, leg after leg, 0 for a leg that has its documents with it. `vectors`: the query
  * vectors of the legs, one after another.
- * What is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
+ * A query that is sure to be cheap is answered at once, everything else by a promise; `cancel` stops that under the number
  * `operation`, 0 never. `isAlone`: no other caller waits, so that a longer answer at once is better than a promise.
  */
 export declare function query(handles: Array<number>, vectorHandles: Array<number>, planJson: string, vectors: Uint8Array, operation: number, isAlone: boolean): NativeHits | Promise<NativeHits>;
