@@ -295,6 +295,8 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
       'restore the directory from a backup: without its catalog no table can be found',
     );
   }
+  // Documents and hashes of passwords are in it. An existing directory keeps the mode that its owner gave it.
+  if (!existsSync(directory.root)) mkdirSync(directory.root, { recursive: true, mode: 0o700 });
   mkdirSync(directory.ranges, { recursive: true });
   const lock = DataLock.acquire(directory);
   const { worker, failure } = options.writer ?? startWriterThread();

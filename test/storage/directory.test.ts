@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DataDirectory } from '../../src/storage/directory/data-directory.ts';
 import { DataLock } from '../../src/storage/directory/data-lock.ts';
@@ -24,6 +24,20 @@ test('a directory belongs to one process, and the kernel gives it back when that
   expect(readFileSync(join(directory.path, 'LOCK.pid'), 'utf8').trim()).toBe(String(child.pid));
   const lock = DataLock.acquire(new DataDirectory(directory.path));
   lock.release();
+});
+
+test('a directory that is made is its owner\'s alone, and one that was there keeps its mode', async () => {
+  using directory = temporaryDirectory();
+  const [made, given] = ['made', 'given'].map((name) => join(directory.path, name)) as [string, string];
+  mkdirSync(given);
+  chmodSync(given, 0o750);
+  for (const [path, mode] of [
+    [made, 0o700],
+    [given, 0o750],
+  ] as const) {
+    await (await openTestStorage(path)).close();
+    expect(statSync(path).mode & 0o777).toBe(mode);
+  }
 });
 
 test('a directory of a later release is refused, and nothing in it is touched', async () => {
