@@ -107,8 +107,9 @@ export class ModelProcess {
     }
   }
 
+  /** Whether it takes requests: a child that was killed takes none, though its exit is noticed later. */
   get alive(): boolean {
-    return this.#alive && !this.#stopping;
+    return this.#alive && !this.#stopping && this.#reason === undefined;
   }
 
   /** Requests that the child works on, those included that nobody waits for any more. */

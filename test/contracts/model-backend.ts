@@ -64,6 +64,8 @@ export function modelBackendContract<Name extends OperationName>(label: string, 
       const outcomes = await host.pool.use(spec, async (process) => {
         const running = Array.from({ length: 16 }, () => process.run(operation, input));
         process.kill('killed by the test');
+        // Otherwise the next request could be given to it before its exit is noticed.
+        expect(process.alive).toBe(false);
         return await Promise.all(
           running.map((each) =>
             each.then(

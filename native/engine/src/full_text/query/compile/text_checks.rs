@@ -30,7 +30,7 @@ pub fn check_order(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineEr
         |field: &str| field != KEY && field != SCORE_FIELD && index.mapping.facts_of(field).may_lack_values;
     match plan.sort.iter().find(|sort| lacks_values(&sort.field)) {
         None => Ok(()),
-        Some(sort) => Err(invalid(&format!(
+        Some(sort) => Err(invalid(format!(
             "\"{}\" has no values to order by: its schema sets \"x-service-doc-values\" to false",
             sort.field
         ))),
