@@ -26,7 +26,7 @@ test('a directory belongs to one process, and the kernel gives it back when that
   lock.release();
 });
 
-test('a directory that is made is its owner\'s alone, and one that was there keeps its mode', async () => {
+test("a directory that is made is its owner's alone, and one that was there keeps its mode", async () => {
   using directory = temporaryDirectory();
   const [made, given] = ['made', 'given'].map((name) => join(directory.path, name)) as [string, string];
   mkdirSync(given);
