@@ -34,6 +34,7 @@ const tiersByName = ['real-models', 'clients', 'embedded'] as const;
 /** Tests of `api` that are about a port, or ask from another process, or lean on the order in which connections are read. */
 const needPort = [
   'access/audit.test.ts',
+  'backup/backup-guide.test.ts',
   'embedded/packaged-client.test.ts',
   'guide-programs.test.ts',
   'guide.test.ts',
