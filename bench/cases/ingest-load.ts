@@ -35,8 +35,8 @@ export async function ingestOnce(
 }
 
 /**
- * Sends the messages over so many connections, the last one when all others are answered; how long that took. `check` throws
- * for an answer that is no success. A 503 is waited out and sent again.
+ * Sends the messages over several connections, the last one when all others are answered; returns how long it took. `check`
+ * throws for an answer that is not a success. A 503 is waited out and sent again.
  */
 export async function loadOnce(
   port: number,

@@ -58,7 +58,7 @@ impl StringDocs {
         Self { starts: starts.into_boxed_slice(), docs: docs.into_boxed_slice() }
     }
 
-    /// The documents of the strings of these ordinals, ascending; `None` where they are so many that the column is read sooner.
+    /// The documents of the strings of these ordinals, ascending; `None` where reading the whole column is faster.
     pub fn docs(&self, strings: Range<u64>, max_doc: DocId) -> Option<Vec<DocId>> {
         let start = |string: u64| self.starts.get(string as usize).copied().unwrap_or(self.docs.len() as u32) as usize;
         let found = &self.docs[start(strings.start)..start(strings.end)];
