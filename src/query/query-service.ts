@@ -153,7 +153,7 @@ export class QueryService {
     using lease = await table.lease();
     const search = legs ? await bringGraphLegs(brought, asked.graphs ?? [], legs, { table, ...lease }) : brought;
     const planned: PlannedQuery = { ...asked, plan: search.plan };
-    const target = await openTarget({ table, ranges: lease.ranges, clock, signal: caller.signal }, planned, nowMs);
+    const target = await openTarget({ table, ranges: lease.ranges, clock, caller }, planned, nowMs);
     const { schema } = table.settings;
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
     // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.

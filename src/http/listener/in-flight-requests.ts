@@ -128,13 +128,12 @@ export class InFlightRequests {
   /**
    * Notes the connection of a request that queries. Returns whether only its client waits: nothing else is being answered,
    * and the query before came over the same connection. Requests of many clients may be answered one after another too,
-   * but not over one connection.
+   * but not over one connection, which the runtime asks the system for.
    */
   noteQuery(request: Request): boolean {
-    const connection = this.#connectionOf(request);
-    const isSame = connection !== undefined && connection === this.#lastConnection;
-    this.#lastConnection = connection;
-    return isSame && this.count === 1;
+    const before = this.#lastConnection;
+    this.#lastConnection = this.count === 1 ? this.#connectionOf(request) : undefined;
+    return this.#lastConnection !== undefined && this.#lastConnection === before;
   }
 
   /** Counts bytes of a body that is about to be read, or refuses them. They are given back at the end of the request. */

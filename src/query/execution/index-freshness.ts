@@ -23,7 +23,8 @@ export interface SearchedIndexes {
   /** Indexes of each of the ranges. */
   names: readonly string[];
   clock: Clock;
-  signal: AbortSignal;
+  /** Asked for its signal by a wait only: many callers make one on demand. */
+  caller: { readonly signal: AbortSignal };
 }
 
 export function freshnessOf(searched: SearchedIndexes): IndexFreshness {
@@ -67,13 +68,13 @@ export function waitUntilShown(searched: SearchedIndexes, heads: readonly number
 
 /** Waits for one thing of each index of each range. The caller looks again: a wait that fails or times out is not reported. */
 async function waitForAll(
-  { ranges, names, clock, signal }: SearchedIndexes,
+  { ranges, names, clock, caller }: SearchedIndexes,
   waitMs: number,
   wait: (range: IndexedRange, name: string, signal: AbortSignal) => Promise<unknown> | undefined,
 ): Promise<void> {
   if (waitMs <= 0) return;
   const done = new AbortController();
-  const bound = AbortSignal.any([signal, done.signal]);
+  const bound = AbortSignal.any([caller.signal, done.signal]);
   const waits = ranges.flatMap((range) => names.map((name) => wait(range, name, bound)));
   await Promise.race([Promise.allSettled(waits), pause(clock, waitMs, bound)]);
   done.abort();

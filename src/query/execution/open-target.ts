@@ -34,12 +34,12 @@ interface LeasedTable {
   table: SearchableTable;
   ranges: readonly IndexedRange[];
   clock: Clock;
-  signal: AbortSignal;
+  caller: SearchedIndexes['caller'];
 }
 
 /** The indexes that a planned query runs on, once they have replayed or the wait for that is over. */
 export async function openTarget(
-  { table, ranges, clock, signal }: LeasedTable,
+  { table, ranges, clock, caller }: LeasedTable,
   planned: Pick<PlannedQuery, 'plan' | 'waitForIndexMs'>,
   nowMs: number,
 ): Promise<OpenTarget> {
@@ -47,7 +47,7 @@ export async function openTarget(
   // A graph leg has its documents with it, and its search has waited for its index.
   const legNames = legs.flatMap(({ kind, name }) => (kind === 'graph' ? [] : [name]));
   const searchedBy = (index: ServingIndex): SearchedIndexes => {
-    return { ranges, names: [index.name, ...legNames], clock, signal };
+    return { ranges, names: [index.name, ...legNames], clock, caller };
   };
   let index = table.servingIndex;
   for (;;) {

@@ -110,7 +110,7 @@ export class RightTable implements RightSide {
   async #byNode(node: PlanNode, max = Number.POSITIVE_INFINITY): Promise<RightRow[]> {
     const { table, lease, clock, caller } = this.#deps;
     const plan = this.#planOf(node);
-    const searched = { table, ranges: lease.ranges, clock, signal: caller.signal };
+    const searched = { table, ranges: lease.ranges, clock, caller };
     for (let attempt = 1; ; attempt += 1) {
       const target = await openTarget(searched, { plan, waitForIndexMs: undefined }, clock.nowMs());
       // Rows that an index does not show yet would be missing from the join.

@@ -57,7 +57,7 @@ export class OpenGraph {
    */
   async waitUntilShown(signal: AbortSignal): Promise<PartialReason | undefined> {
     if (this.#isShown()) return undefined;
-    const searched = { ranges: this.#ranges, names: [this.definition.name], clock: this.#clock, signal };
+    const searched = { ranges: this.#ranges, names: [this.definition.name], clock: this.#clock, caller: { signal } };
     if (!hasReplayed(searched)) await waitUntilReplayed(searched, limits.indexReplayWaitMs);
     const freshness = freshnessOf(searched);
     const isShown = await freshness.waitUntilShown(freshness.heads());
