@@ -5,7 +5,7 @@ import type { ApiKey } from './access-state.ts';
 import { digestOf, type NewKeySecret, newKeySecret, type RandomBytes } from './authentication/key-secret.ts';
 import type { Grant } from './grants.ts';
 import { includesGrant } from './grants.ts';
-import { type Caller, requireGrants } from './principal.ts';
+import { type Caller, requireAdmin, requireGrants, requireUser } from './principal.ts';
 import { type CheckFilter, checkRowFilter } from './user-service.ts';
 
 const keysMax = 100_000;
@@ -27,7 +27,10 @@ interface CreatedKey {
   readonly secret: NewKeySecret;
 }
 
-/** Keys of users. A key never has more than its user, whatever is granted or taken back later. */
+/**
+ * Keys of users. A key never has more than its user, whatever is granted or taken back later. Every method fails with `forbidden`
+ * for a caller that may not use it.
+ */
 export class KeyService {
   readonly #changes: AccessChanges;
   readonly #checkFilter: CheckFilter;
@@ -40,17 +43,20 @@ export class KeyService {
   }
 
   /** All keys, in the order in which they were made. */
-  all(): ApiKey[] {
+  all(caller: Caller): ApiKey[] {
+    requireAdmin(caller);
     return this.#changes.state.keys();
   }
 
-  of(userName: string): ApiKey[] {
+  of(userName: string, caller: Caller): ApiKey[] {
+    requireUser(caller, userName, 'read');
     this.#requireUser(userName);
     return this.#changes.state.keysOf(userName);
   }
 
   /** Fails with `forbidden` for a key with more than its user, or than the caller, has. */
   async create(userName: string, request: KeyRequest, caller: Caller): Promise<CreatedKey> {
+    requireUser(caller, userName, 'write');
     const { name, permissions, rowFilter } = request;
     const createdMs = this.#changes.clock.nowMs();
     const expiresMs = expiryOf(request.expiresIn, createdMs);
@@ -82,7 +88,9 @@ export class KeyService {
   }
 
   /** It is refused from the next request on. Fails with `api_key_not_found`; any user's key where none is named. */
-  async revoke(keyId: string, userName?: string): Promise<void> {
+  async revoke(keyId: string, userName: string | undefined, caller: Caller): Promise<void> {
+    if (userName === undefined) requireAdmin(caller);
+    else requireUser(caller, userName, 'write');
     await this.#changes.run(() => {
       if (userName !== undefined) this.#requireUser(userName);
       const key = this.#changes.state.key(keyId);

@@ -4,8 +4,8 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { type AccessChanges, grantRecords, userNotFound } from './access-changes.ts';
 import type { User } from './access-state.ts';
 import type { Passwords } from './authentication/passwords.ts';
-import { covers, type Grant } from './grants.ts';
-import { type Caller, requireGrants } from './principal.ts';
+import { type AccessLevel, covers, type Grant } from './grants.ts';
+import { type Caller, nameOf, requireAdmin, requireGrants, requireUser } from './principal.ts';
 import { authValuesIn } from './subject-filters.ts';
 import { checkSubject, checkUserName, kindOfSubject, type SubjectKind, shownRole, subjectOfRole } from './subjects.ts';
 
@@ -16,7 +16,7 @@ const rolesMax = 256;
 /** Throws `invalid_query` for what is not a query node. */
 export type CheckFilter = (filter: object) => void;
 
-/** Users, and what is granted to users, roles and groups. The routes say which callers may use it. */
+/** Users, and what is granted to users, roles and groups. Every method fails with `forbidden` for a caller that may not use it. */
 export class UserService {
   readonly #changes: AccessChanges;
   readonly #passwords: Passwords;
@@ -35,20 +35,21 @@ export class UserService {
     return users.filter(({ name }) => name === principal.name || covers(principal.grants, 'user', name, 'read'));
   }
 
-  get(name: string): User {
-    const user = this.#changes.state.user(name);
-    if (user === undefined) throw userNotFound(name);
-    return user;
+  /** The user that calls, with its roles and groups and those that they have. */
+  self({ principal }: Caller): { readonly user: User; readonly roles: readonly string[] } {
+    const user = this.#user(nameOf(principal));
+    return { user, roles: this.#changes.state.allSubjectsOf(user.name).slice(1).map(shownRole) };
+  }
+
+  get(name: string, caller: Caller): User {
+    requireUser(caller, name, 'read');
+    return this.#user(name);
   }
 
   /** Roles and groups that a subject was given itself. */
-  rolesOf(subject: string): string[] {
+  rolesOf(subject: string, caller: Caller): string[] {
+    requireSubject(caller, subject, 'read');
     return this.#changes.state.subjectsOf(this.#subject(subject)).map(shownRole);
-  }
-
-  /** With those that its roles and groups have. */
-  allRolesOf(subject: string): string[] {
-    return this.#changes.state.allSubjectsOf(this.#subject(subject)).slice(1).map(shownRole);
   }
 
   async create(
@@ -57,6 +58,7 @@ export class UserService {
     caller: Caller,
   ): Promise<User> {
     const { password, grants, metadata } = given;
+    requireUser(caller, name, 'admin');
     checkUserName(name);
     requireGrants(caller, grants);
     this.#refuseKnown(name);
@@ -70,14 +72,15 @@ export class UserService {
       const user = { name, passwordHash, metadata: JSON.stringify(metadata), createdMs };
       return { put: { users: [user], grants: grantRecords(name, grants) } };
     });
-    return this.get(name);
+    return this.#user(name);
   }
 
   /** With everything that was said of the user, its keys included. */
   async remove(name: string, caller: Caller): Promise<void> {
+    requireUser(caller, name, 'admin');
     await this.#changes.run(() => {
       const { state } = this.#changes;
-      this.get(name);
+      this.#user(name);
       requireGrants(caller, state.effectiveGrants(name));
       return {
         remove: {
@@ -93,26 +96,30 @@ export class UserService {
 
   /** Setting the password of a user gives all its grants, so the caller must have them. */
   async setPassword(name: string, password: string, caller: Caller): Promise<void> {
-    requireGrants(caller, this.#changes.state.effectiveGrants(this.get(name).name));
+    requireUser(caller, name, 'write');
+    requireGrants(caller, this.#changes.state.effectiveGrants(this.#user(name).name));
     const passwordHash = await this.#passwords.hash(password);
     await this.#changes.run(() => {
-      const { metadata, createdMs } = this.get(name);
+      const { metadata, createdMs } = this.#user(name);
       requireGrants(caller, this.#changes.state.effectiveGrants(name));
       return { put: { users: [{ name, passwordHash, metadata: JSON.stringify(metadata), createdMs }] } };
     });
   }
 
-  grantsOf(subject: string): readonly Grant[] {
+  grantsOf(subject: string, caller: Caller): readonly Grant[] {
+    requireSubject(caller, subject, 'read');
     return this.#changes.state.grantsOf(this.#subject(subject));
   }
 
   async grant(subject: string, grant: Grant, caller: Caller): Promise<void> {
+    requireSubject(caller, subject, 'admin');
     requireGrants(caller, [grant]);
     await this.#changes.run(() => ({ put: { grants: grantRecords(this.#subject(subject), [grant]) } }));
   }
 
   /** Takes back every grant of the subject on the resource. */
   async revoke(subject: string, resource: string, type: Permission['resource_type'], caller: Caller): Promise<void> {
+    requireSubject(caller, subject, 'admin');
     await this.#changes.run(() => {
       const held = this.#changes.state.grantsOf(this.#subject(subject));
       const taken = held.filter((grant) => grant.resource === resource && grant.resourceType === type);
@@ -123,6 +130,7 @@ export class UserService {
 
   /** Gives a role or group, with all that it has, to a user or to another role or group. Fails with `role_circle`. */
   async addRole(holder: string, role: string, caller: Caller): Promise<void> {
+    requireAdmin(caller);
     const given = subjectOfRole(role);
     await this.#changes.run(() => {
       const { state } = this.#changes;
@@ -137,6 +145,7 @@ export class UserService {
   }
 
   async removeRole(holder: string, role: string, caller: Caller): Promise<void> {
+    requireAdmin(caller);
     const subject = subjectOfRole(role);
     await this.#changes.run(() => {
       const userName = this.#subject(holder);
@@ -145,33 +154,38 @@ export class UserService {
     });
   }
 
-  rowFilters(subject: string): RowFilterEntry[] {
+  rowFilters(subject: string, caller: Caller): RowFilterEntry[] {
+    requireSubject(caller, subject, 'read');
     const filters = this.#changes.state.filtersOf(this.#subject(subject));
     return [...filters].map(([table, filter]) => ({ table, filter: filter as Record<string, unknown> }));
   }
 
-  rowFilter(subject: string, table: string): RowFilterEntry {
+  rowFilter(subject: string, table: string, caller: Caller): RowFilterEntry {
+    requireSubject(caller, subject, 'read');
     const filter = this.#changes.state.filtersOf(this.#subject(subject)).get(table);
     if (filter === undefined) throw filterNotFound(subject, table);
     return { table, filter: filter as Record<string, unknown> };
   }
 
   /** Replaces the subject's filter for a table, or for every table with `*`. Fails as `checkRowFilter` does. */
-  async setRowFilter(subject: string, table: string, filter: object): Promise<RowFilterEntry> {
+  async setRowFilter(subject: string, table: string, filter: object, caller: Caller): Promise<RowFilterEntry> {
+    requireAdmin(caller);
     checkRowFilter(table, filter, this.#checkFilter);
     const row = { subject: this.#subject(subject), tableName: table, filter: JSON.stringify(filter) };
     await this.#changes.run(() => ({ put: { rowFilters: [{ ...row, subject: this.#subject(subject) }] } }));
-    return this.rowFilter(subject, table);
+    return this.rowFilter(subject, table, caller);
   }
 
-  async removeRowFilter(subject: string, table: string): Promise<void> {
+  async removeRowFilter(subject: string, table: string, caller: Caller): Promise<void> {
+    requireAdmin(caller);
     await this.#changes.run(() => {
       if (!this.#changes.state.filtersOf(this.#subject(subject)).has(table)) throw filterNotFound(subject, table);
       return { remove: { rowFilters: [{ subject, tableName: table }] } };
     });
   }
 
-  subjects(kind: SubjectKind | undefined): SubjectBody[] {
+  subjects(kind: SubjectKind | undefined, caller: Caller): SubjectBody[] {
+    requireAdmin(caller);
     const all = this.#changes.state.subjects().map((subject) => ({ subject, kind: kindOfSubject(subject) }));
     return all.filter((each) => kind === undefined || each.kind === kind);
   }
@@ -179,7 +193,13 @@ export class UserService {
   /** Roles and groups are there as soon as somebody names them, users are made. */
   #subject(subject: string): string {
     checkSubject(subject);
-    return kindOfSubject(subject) === 'user' ? this.get(subject).name : subject;
+    return kindOfSubject(subject) === 'user' ? this.#user(subject).name : subject;
+  }
+
+  #user(name: string): User {
+    const user = this.#changes.state.user(name);
+    if (user === undefined) throw userNotFound(name);
+    return user;
   }
 
   #refuseKnown(name: string): void {
@@ -215,6 +235,12 @@ function withSample(node: unknown, sample: unknown): unknown {
   if (Array.isArray(node)) return node.map((item) => withSample(item, sample));
   if (Object.hasOwn(node, '$auth')) return (node as { $auth: unknown }).$auth === 'roles' ? ['sample'] : sample;
   return Object.fromEntries(Object.entries(node).map(([name, member]) => [name, withSample(member, sample)]));
+}
+
+/** A user may be another's to read or to administer, a role or a group is not. */
+function requireSubject(caller: Caller, subject: string, level: AccessLevel): void {
+  if (kindOfSubject(subject) === 'user') requireUser(caller, subject, level);
+  else requireAdmin(caller);
 }
 
 function filterNotFound(subject: string, table: string): ServiceError {

@@ -3,7 +3,7 @@ import { AccessState, type ApiKey, readGrant } from '../access/access-state.ts';
 import { createAdminUser } from '../access/first-admin.ts';
 import type { Grant } from '../access/grants.ts';
 import { KeyService } from '../access/key-service.ts';
-import { everyone } from '../access/principal.ts';
+import { serverCaller } from '../access/principal.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { systemClock } from '../lib/clock.ts';
 import { withOfflineAccess } from '../storage/catalog/offline-access.ts';
@@ -11,6 +11,9 @@ import { configFlags, configOf } from './load-config.ts';
 import { exitCodes, type Verb, type VerbContext } from './verb.ts';
 
 const usage = 'usage: sundew keys create|list|revoke [KEY_ID] [options]';
+
+/** The directory belongs to those who may open it, and they may do everything. */
+const caller = serverCaller('keys', new AbortController().signal);
 
 interface Offline {
   readonly changes: AccessChanges;
@@ -66,14 +69,13 @@ async function create({ changes, keys }: Offline, { args, print }: VerbContext):
     permissions: flags.get('--permissions')?.split(',').map(readPermission),
     rowFilter: undefined,
   };
-  const caller = { principal: everyone, requestId: 'keys', signal: new AbortController().signal, rowFilter: undefined };
   const { key, secret } = await keys.create(user, request, caller);
   const shown = { key_id: key.keyId, username: user, key_secret: secret.secret, encoded: secret.encoded };
   print(flags.has('--json') ? `${JSON.stringify(shown, null, 2)}\n` : `${secret.encoded}\n`);
 }
 
 function list({ keys }: Offline, { args, print }: VerbContext): Promise<void> {
-  const all = keys.all().map(describe);
+  const all = keys.all(caller).map(describe);
   if (args.flags.has('--json')) print(`${JSON.stringify(all, null, 2)}\n`);
   else
     for (const { key_id, username, name, expires_at } of all)
@@ -82,7 +84,7 @@ function list({ keys }: Offline, { args, print }: VerbContext): Promise<void> {
 }
 
 async function revoke({ keys }: Offline, keyId: string, { explain }: VerbContext): Promise<void> {
-  await keys.revoke(keyId);
+  await keys.revoke(keyId, undefined, caller);
   explain(`the key ${keyId} is revoked\n`);
 }
 

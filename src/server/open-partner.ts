@@ -4,7 +4,7 @@ import { PartnerAccounts } from '../connections/partner/partner-accounts.ts';
 import { PartnerAttempts } from '../connections/partner/partner-attempts.ts';
 import { PartnerConnections } from '../connections/partner/partner-connections.ts';
 import { PartnerOAuth } from '../connections/partner/partner-oauth.ts';
-import type { PartnerRoutesDeps } from '../http/database/partner.ts';
+import { PartnerService } from '../connections/partner/partner-service.ts';
 import type { ProviderHttp } from '../inference/providers/client/provider-http.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -19,7 +19,7 @@ interface PartnerDeps {
 }
 
 /** The accounts at the partner. Its callback listens from the first login on, while one is pending. */
-export function openPartner({ config, clock, logger, secrets, http }: PartnerDeps): PartnerRoutesDeps {
+export function openPartner({ config, clock, logger, secrets, http }: PartnerDeps): PartnerService {
   const accounts = new PartnerAccounts(secrets.store);
   const oauth = new PartnerOAuth({ options: () => config.config, http, clock });
   const connections = new PartnerConnections({ oauth, accounts, clock });
@@ -31,5 +31,5 @@ export function openPartner({ config, clock, logger, secrets, http }: PartnerDep
     callbackPort: () => config.config.partnerCallbackPort,
     onFailed: (connection, error) => logger.warn('a login at the partner failed', { connection }, error),
   });
-  return { attempts, connections, accounts };
+  return new PartnerService({ attempts, connections, accounts });
 }

@@ -1,4 +1,5 @@
 import packageFile from '../../package.json' with { type: 'json' };
+import { SecretService } from '../access/secrets/secret-service.ts';
 import { limitsOf } from '../config/load.ts';
 import type { RunningConfig } from '../config/reload.ts';
 import { ForeignDatabases } from '../connections/foreign/foreign-databases.ts';
@@ -96,7 +97,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     ...database.services,
     ...backups.services,
     cluster,
-    secrets,
+    secrets: new SecretService(secrets),
     connections,
     partner,
     inference,
@@ -118,7 +119,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     readiness,
     firstKey: access?.firstKey,
     async close() {
-      await partner.attempts.stop();
+      await partner.stop();
       await running.stop();
       await backups.stop();
       await database.close();

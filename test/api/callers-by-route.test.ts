@@ -10,6 +10,7 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { openSecrets } from '../../src/server/access/open-secrets.ts';
 import type { Database } from '../../src/server/database/open-database.ts';
 import { openBackups } from '../../src/server/open-backups.ts';
+import { callHandler } from '../support/call-handler.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { keepingLogger } from '../support/test-app.ts';
@@ -130,30 +131,14 @@ describe('the service behind every route asks who calls it', () => {
     // The grants of the owner may have become smaller since it staged the write.
     const writer = testCaller({ principal: principal.kind === 'everyone' ? everyone : holder('books', 'write') });
     await transactions.stage(id, bodyOf({ tables: { books: insert } }), writer);
-    const { body, query = {} } = cases[name] ?? {};
-    const context = {
-      params: { table: 'books', key: 'a', index: 'x', artifact: 'x', job: 'x', transaction: id },
-      query,
-      body,
-      request: new Request(`http://localhost${route.path}`, { method: route.method }),
-      requestId: 'r',
-      signal: caller.signal,
-      caller,
-      acceptsMsgpack: false,
-      addTiming: () => undefined,
-      openStream: () => ({ failed: (thrown: unknown) => thrown as never, end: () => undefined }),
-    };
+    const { body, query } = cases[name] ?? {};
+    const params = { table: 'books', key: 'a', index: 'x', artifact: 'x', job: 'x', transaction: id };
     try {
-      const answer = await route.handler(context);
-      if (answer instanceof Response) await answer.text();
-    } catch (error) {
-      const { code } = error as { code?: string };
-      if (code === undefined) throw error;
+      const code = (await callHandler(route, { caller, params, query, body })) ?? 'reached';
       return ['forbidden', 'table_not_found', cases[name]?.stranger].includes(code) ? code : 'reached';
     } finally {
       await transactions.abort(id, caller).catch(() => undefined);
     }
-    return 'reached';
   }
 
   test('no case is of a route that is gone, and each route that needs one has it', () => {

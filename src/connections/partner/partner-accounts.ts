@@ -1,7 +1,5 @@
+import { partnerPrefix } from '../../access/secrets/secret-service.ts';
 import type { SecretStore } from '../../access/secrets/secret-store.ts';
-
-/** Keys of the secret store that belong to partner accounts begin so. */
-export const partnerPrefix = 'partner.';
 
 export interface PartnerTokens {
   readonly accessToken: string;

@@ -15,7 +15,16 @@ interface PartnerAttemptsDeps {
   readonly onFailed: (connectionId: string, error: unknown) => void;
 }
 
-interface AttemptState {
+/** A login that was begun. */
+export interface StartedAttempt {
+  readonly id: string;
+  /** Where the browser of the user goes. */
+  readonly authorizationUrl: string;
+  /** When it ends, in seconds since 1970. */
+  readonly expiresSeconds: number;
+}
+
+export interface AttemptState {
   readonly status: 'pending' | 'completed' | 'failed' | 'expired';
   readonly connectionId: string;
   /** Why it failed; empty otherwise. */
@@ -54,7 +63,7 @@ export class PartnerAttempts {
   }
 
   /** Begins a login. Throws `partner_not_configured`, and `unavailable` where the callback has no port or too many wait. */
-  authorize(connectionId: string): { id: string; authorizationUrl: string; expiresSeconds: number } {
+  authorize(connectionId: string): StartedAttempt {
     const { oauth, clock, randomBytes } = this.#deps;
     this.#forget();
     if (this.#pending().length >= pendingMax || this.#attempts.size >= attemptsMax) {

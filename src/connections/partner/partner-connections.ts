@@ -10,6 +10,11 @@ interface PartnerConnectionsDeps {
   readonly clock: Clock;
 }
 
+export interface PartnerModel {
+  readonly id: string;
+  readonly ownedBy: string;
+}
+
 /** A token that is void so soon is renewed before it is used. */
 const renewBeforeMs = 60_000;
 
@@ -23,7 +28,7 @@ export class PartnerConnections {
   }
 
   /** The models of an account. Throws `connection_not_found`, `not_connected`, and what the partner answers. */
-  async models(connectionId: string, signal: AbortSignal): Promise<{ id: string; ownedBy: string }[]> {
+  async models(connectionId: string, signal: AbortSignal): Promise<PartnerModel[]> {
     const { oauth } = this.#deps;
     const token = await this.#accessToken(connectionId, undefined, signal);
     try {

@@ -25,7 +25,7 @@ export function keyRoutes(services: AccessServices | undefined): Route[] {
       tag,
       summary: 'Keys of a user, without their secrets',
       responses: { 200: { description: 'The keys.', schema: Type.Array(apiKey) } },
-      handler: ({ params }) => required(services).keys.of(params.user).map(renderKey),
+      handler: ({ params, caller }) => required(services).keys.of(params.user, caller).map(renderKey),
     }),
     defineRoute({
       method: 'POST',
@@ -53,8 +53,8 @@ export function keyRoutes(services: AccessServices | undefined): Route[] {
       tag,
       summary: 'Revoke a key; its next request is refused',
       responses: { 204: { description: 'Revoked.' } },
-      handler: async ({ params }) => {
-        await required(services).keys.revoke(params.key, params.user);
+      handler: async ({ params, caller }) => {
+        await required(services).keys.revoke(params.key, params.user, caller);
         return reply(204, undefined);
       },
     }),

@@ -26,7 +26,7 @@ function rolesBelow(services: AccessServices | undefined, base: SubjectPath, rea
       tag,
       summary: 'Roles and groups that a subject was given, without those of its roles',
       responses: { 200: { description: 'Their names.', schema: Type.Array(Type.String()) } },
-      handler: ({ params }) => required(services).users.rolesOf(subjectOf(params)),
+      handler: ({ params, caller }) => required(services).users.rolesOf(subjectOf(params), caller),
     }),
     defineRoute({
       method: 'POST',

@@ -28,7 +28,8 @@ export function subjectRoutes(services: AccessServices | undefined): Route[] {
       summary: 'Users, roles and groups that something was said of',
       query: Type.Object({ kind: Type.Optional(kinds) }),
       responses: { 200: { description: 'The subjects.', schema: Type.Array(subject) } },
-      handler: ({ query: { kind } }) => required(services).users.subjects(kind === 'subject' ? undefined : kind),
+      handler: ({ query: { kind }, caller }) =>
+        required(services).users.subjects(kind === 'subject' ? undefined : kind, caller),
     }),
     ...permissionRoutes(services, '/auth/v1/users/:user', { read: { user: 'read' }, change: { user: 'admin' } }),
     ...permissionRoutes(services, '/auth/v1/subjects/:subject', { read: 'admin', change: 'admin' }),
@@ -51,7 +52,7 @@ function permissionRoutes(
       tag,
       summary: 'Grants of a subject, without those of its roles',
       responses: { 200: { description: 'The grants.', schema: Type.Array(permission) } },
-      handler: ({ params }) => required(services).users.grantsOf(subjectOf(params)).map(permissionOf),
+      handler: ({ params, caller }) => required(services).users.grantsOf(subjectOf(params), caller).map(permissionOf),
     }),
     defineRoute({
       method: 'POST',
@@ -93,7 +94,7 @@ function filterRoutes(services: AccessServices | undefined, base: SubjectPath, r
       tag,
       summary: 'Row filters of a subject, without those of its roles',
       responses: { 200: { description: 'The filters by table.', schema: Type.Array(rowFilterEntry) } },
-      handler: ({ params }) => required(services).users.rowFilters(subjectOf(params)),
+      handler: ({ params, caller }) => required(services).users.rowFilters(subjectOf(params), caller),
     }),
     defineRoute({
       method: 'GET',
@@ -102,7 +103,7 @@ function filterRoutes(services: AccessServices | undefined, base: SubjectPath, r
       tag,
       summary: 'The row filter of a subject for a table',
       responses: { 200: { description: 'The filter.', schema: rowFilterEntry } },
-      handler: ({ params }) => required(services).users.rowFilter(subjectOf(params), params.table),
+      handler: ({ params, caller }) => required(services).users.rowFilter(subjectOf(params), params.table, caller),
     }),
     defineRoute({
       method: 'PUT',
@@ -112,7 +113,8 @@ function filterRoutes(services: AccessServices | undefined, base: SubjectPath, r
       summary: 'Set which documents of a table (`*` for every table) exist for a subject',
       body: { kind: 'json', schema: rowFilterNode, bytesMax },
       responses: { 200: { description: 'The filter.', schema: rowFilterEntry } },
-      handler: ({ params, body }) => required(services).users.setRowFilter(subjectOf(params), params.table, body),
+      handler: ({ params, body, caller }) =>
+        required(services).users.setRowFilter(subjectOf(params), params.table, body, caller),
     }),
     defineRoute({
       method: 'DELETE',
@@ -121,8 +123,8 @@ function filterRoutes(services: AccessServices | undefined, base: SubjectPath, r
       tag,
       summary: 'Remove the row filter of a subject for a table',
       responses: { 204: { description: 'Removed.' } },
-      handler: async ({ params }) => {
-        await required(services).users.removeRowFilter(subjectOf(params), params.table);
+      handler: async ({ params, caller }) => {
+        await required(services).users.removeRowFilter(subjectOf(params), params.table, caller);
         return reply(204, undefined);
       },
     }),

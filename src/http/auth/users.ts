@@ -31,15 +31,17 @@ function meRoute(services: AccessServices | undefined): Route {
     tag,
     summary: 'By whom this request is made, and all that it may do',
     responses: { 200: { description: 'The caller.', schema: ownAccess } },
-    handler({ caller: { principal } }) {
+    handler({ caller }) {
       const { users } = required(services);
+      const { principal } = caller;
       assert(principal.kind === 'granted', 'with authentication on every caller was identified');
-      const { name, grants, keyId } = principal;
+      const { grants, keyId } = principal;
+      const { user, roles } = users.self(caller);
       return {
-        username: name,
+        username: user.name,
         permissions: grants.map(permissionOf),
-        roles: users.allRolesOf(name),
-        metadata: users.get(name).metadata,
+        roles: [...roles],
+        metadata: user.metadata,
         ...(keyId === undefined ? {} : { key_id: keyId }),
       };
     },
@@ -82,7 +84,7 @@ function usersRoutes(services: AccessServices | undefined): Route[] {
       tag,
       summary: 'Get a user',
       responses: { 200: { description: 'The user.', schema: user } },
-      handler: ({ params }) => renderUser(required(services).users.get(params.user)),
+      handler: ({ params, caller }) => renderUser(required(services).users.get(params.user, caller)),
     }),
     defineRoute({
       method: 'DELETE',

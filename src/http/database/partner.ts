@@ -1,8 +1,6 @@
 import { limits } from '../../config/limits.ts';
 import { isEntryName } from '../../config/named-sections/named-sections.ts';
-import type { PartnerAccounts } from '../../connections/partner/partner-accounts.ts';
-import type { PartnerAttempts } from '../../connections/partner/partner-attempts.ts';
-import type { PartnerConnections } from '../../connections/partner/partner-connections.ts';
+import type { PartnerService } from '../../connections/partner/partner-service.ts';
 import {
   authorizePartnerSchema,
   partnerAccountsSchema,
@@ -14,17 +12,11 @@ import {
 import { ServiceError } from '../../protocol/service-error.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 
-export interface PartnerRoutesDeps {
-  readonly attempts: PartnerAttempts;
-  readonly connections: PartnerConnections;
-  readonly accounts: PartnerAccounts;
-}
-
 const tag = 'connections';
 const access = { inference: 'write' } as const;
 
 /** The account that a user has with the partner, connected by a login at the partner. */
-export function partnerRoutes(deps: PartnerRoutesDeps): Route[] {
+export function partnerRoutes(partner: PartnerService): Route[] {
   return [
     defineRoute({
       method: 'POST',
@@ -36,13 +28,13 @@ export function partnerRoutes(deps: PartnerRoutesDeps): Route[] {
         'The browser of the user opens `authorization_url`, on the machine of the server; the partner leads it back to a port of loopback. The attempt ends with that, or after ten minutes.',
       body: { kind: 'json', schema: authorizePartnerSchema, bytesMax: limits.smallBodyBytesMax },
       responses: { 200: { description: 'The attempt', schema: partnerAuthorizationSchema } },
-      handler({ body }) {
+      handler({ body, caller }) {
         const { connection_id } = body;
         if (!isEntryName(connection_id)) {
           const form = 'letters and digits with single "-" or "_" between them, at most 64 characters';
           throw new ServiceError('invalid_request', `member "connection_id" has ${form}`);
         }
-        const { id, authorizationUrl, expiresSeconds } = deps.attempts.authorize(connection_id);
+        const { id, authorizationUrl, expiresSeconds } = partner.authorize(connection_id, caller);
         return { attempt_id: id, authorization_url: authorizationUrl, expires_at: expiresSeconds };
       },
     }),
@@ -53,8 +45,8 @@ export function partnerRoutes(deps: PartnerRoutesDeps): Route[] {
       tag,
       summary: 'How a login at the partner stands',
       responses: { 200: { description: 'The attempt', schema: partnerAttemptSchema } },
-      handler({ params }) {
-        const { status, connectionId, error } = deps.attempts.find(params.attempt);
+      handler({ params, caller }) {
+        const { status, connectionId, error } = partner.attempt(params.attempt, caller);
         return { status, connection_id: connectionId, error };
       },
     }),
@@ -65,8 +57,8 @@ export function partnerRoutes(deps: PartnerRoutesDeps): Route[] {
       tag,
       summary: 'The accounts that are connected',
       responses: { 200: { description: 'The accounts', schema: partnerAccountsSchema } },
-      handler: () => ({
-        accounts: [...deps.accounts.all()].map(([id, { email, label, planEnabled, tokens }]) => ({
+      handler: ({ caller }) => ({
+        accounts: [...partner.accounts(caller)].map(([id, { email, label, planEnabled, tokens }]) => ({
           connection_id: id,
           email,
           label,
@@ -82,8 +74,8 @@ export function partnerRoutes(deps: PartnerRoutesDeps): Route[] {
       tag,
       summary: 'The models that an account may use',
       responses: { 200: { description: 'The models', schema: partnerModelsSchema } },
-      async handler({ params, signal }) {
-        const models = await deps.connections.models(params.connection, signal);
+      async handler({ params, caller }) {
+        const models = await partner.models(params.connection, caller);
         return {
           object: 'list',
           data: models.map(({ id, ownedBy }) => ({ id, object: 'model' as const, owned_by: ownedBy })),
@@ -98,9 +90,8 @@ export function partnerRoutes(deps: PartnerRoutesDeps): Route[] {
       summary: 'Forget an account',
       description: 'Its tokens are gone here in any case. An account that is not there is forgotten already.',
       responses: { 200: { description: 'Whether its tokens are void', schema: partnerDisconnectSchema } },
-      async handler({ params, signal }) {
-        deps.attempts.cancel(params.connection);
-        return { revocation_confirmed: await deps.connections.disconnect(params.connection, signal) };
+      async handler({ params, caller }) {
+        return { revocation_confirmed: await partner.disconnect(params.connection, caller) };
       },
     }),
   ];

@@ -1,3 +1,5 @@
+import type { SecretService } from '../../access/secrets/secret-service.ts';
+import type { PartnerService } from '../../connections/partner/partner-service.ts';
 import type { Readiness } from '../../observability/readiness.ts';
 import type { AccessServices } from '../auth/access-services.ts';
 import { keyRoutes } from '../auth/keys.ts';
@@ -12,11 +14,11 @@ import { documentRoutes } from '../database/documents.ts';
 import { graphAlgorithmRoutes } from '../database/graph-algorithms.ts';
 import { graphRoutes } from '../database/graphs.ts';
 import { indexRoutes } from '../database/indexes.ts';
-import { type PartnerRoutesDeps, partnerRoutes } from '../database/partner.ts';
+import { partnerRoutes } from '../database/partner.ts';
 import { queryRoutes } from '../database/query.ts';
 import { restoreJobRoutes } from '../database/restore-jobs.ts';
 import { restoreRoutes } from '../database/restores.ts';
-import { type SecretRoutesDeps, secretRoutes } from '../database/secrets.ts';
+import { secretRoutes } from '../database/secrets.ts';
 import { sqlRoutes } from '../database/sql.ts';
 import { tableRoutes } from '../database/tables.ts';
 import { transactionRoutes } from '../database/transactions.ts';
@@ -44,9 +46,9 @@ export interface RouteServices {
   readonly cluster: Parameters<typeof clusterRoutes>[0];
   readonly backups: Parameters<typeof backupRoutes>[0];
   readonly restores: Parameters<typeof restoreRoutes>[0];
-  readonly secrets: SecretRoutesDeps;
+  readonly secrets: SecretService;
   readonly connections: ConnectionRoutesDeps;
-  readonly partner: PartnerRoutesDeps;
+  readonly partner: PartnerService;
   readonly inference: Parameters<typeof inferenceRoutes>[0];
   readonly readiness: Readiness;
   /** Undefined while authentication is off: the routes then say so. */
