@@ -4,6 +4,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { limits } from '../src/config/limits.ts';
 import { options } from '../src/config/options.ts';
 import { rustCircles } from './support/rust-circles.ts';
+import { stringLiterals } from './support/string-literals.ts';
 
 const root = new URL('../', import.meta.url).pathname;
 
@@ -13,11 +14,18 @@ interface Source {
   readonly text: string;
 }
 
-function sourcesOf(pattern: string): Source[] {
-  const paths = [...new Bun.Glob(pattern).scanSync({ cwd: root })].sort();
-  return paths
-    .filter((path) => !path.includes('node_modules/') && !path.includes('target/'))
-    .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+/** The paths of files that match one of the patterns; a pattern without a match is a mistake. */
+function pathsOf(...patterns: readonly string[]): string[] {
+  const found = patterns.flatMap((pattern) => {
+    const paths = [...new Bun.Glob(pattern).scanSync({ cwd: root })];
+    if (paths.length === 0) throw new Error(`no file matches "${pattern}"`);
+    return paths;
+  });
+  return [...new Set(found)].filter((path) => !/(?:^|\/)(?:node_modules|target)\//.test(path)).sort();
+}
+
+function sourcesOf(...patterns: readonly string[]): Source[] {
+  return pathsOf(...patterns).map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
 }
 
 const product = sourcesOf('src/**/*.ts');
@@ -227,6 +235,37 @@ function messagesOutOfStyle(sources: readonly Source[]): string[] {
   );
 }
 
+/** Before a text of a document, in which names stand between backticks as in Markdown. */
+const beforeMarkdown = /(?:\b(?:description|summary|help):\s*|Help =\s*)['"`]$/;
+
+/** Texts of documents, and languages in which a backtick means something. */
+const backticksAllowed =
+  /^src\/(?:protocol\/|observability\/metric-definitions|config\/(?:value-kind|named-sections\/provider-options)|cli\/(?:demo\/|arguments)|query\/foreign\/sql-filter|inference\/generation\/tools\/tool-call-format)/;
+
+/** STYLE.md: names in messages stand between double quotes. */
+function namesInBackticks(sources: readonly Source[]): string[] {
+  return sources.flatMap(({ path, text }) => {
+    let end = 0;
+    let isMarkdown = false;
+    return stringLiterals(text).flatMap((literal) => {
+      const goesOn = /^['"`]\s*\+\s*['"`]$/.test(text.slice(end, literal.at));
+      isMarkdown = goesOn ? isMarkdown : beforeMarkdown.test(text.slice(Math.max(0, literal.at - 80), literal.at));
+      end = literal.at + literal.text.length;
+      return literal.text.includes('`') && !isMarkdown ? [`${path}: ${literal.text}`] : [];
+    });
+  });
+}
+
+/** The lines of a crate with a backtick outside of comments. */
+function backticksInRust(sources: readonly Source[]): string[] {
+  return sources.flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .filter((line) => line.replace(/(?:^|\s)\/\/.*/, '').includes('`'))
+      .map((line) => `${path}: ${line.trim()}`),
+  );
+}
+
 /** STYLE.md: an export is there for another file. */
 function unusedExports(sources: readonly Source[], users: readonly Source[]): string[] {
   const words = new Map(users.map(({ path, text }) => [path, new Set(text.match(/\w+/g))]));
@@ -263,21 +302,21 @@ function parenthesised(text: string): string {
   return text;
 }
 
-/** Routes whose access leaves something to their service, and which nevertheless do not tell it who calls. */
+/** Routes that do not tell their service who calls. */
 function routesWithoutCaller(sources: readonly Source[]): string[] {
   return sources.flatMap(({ path, text }) =>
     [...text.matchAll(/\bdefineRoute\(/g)]
       .map(({ index }) => parenthesised(text.slice(index)))
-      // Tables are looked up on behalf of the caller; a user, a global administrator and whoever is anonymous need no further check.
-      .filter((route) => /access: (?:'tables'|'new-table'|\{ table: |'authenticated')/.test(route))
+      // Models are shared by all who may use them: their routes name them in `models`, and nothing else depends on the caller.
+      .filter((route) => !/access: (?:'open'|\{ inference: )/.test(route))
       .filter((route) => !/\b(?:caller|context)\b/.test(route.slice(route.indexOf('handler'))))
       .map((route) => `${path}: ${/path[^,]*/.exec(route)?.[0]}`),
   );
 }
 
 describe('callers', () => {
-  test('a route to tables works on behalf of its caller', () => {
-    const built = product.filter(({ path }) => /^src\/http\/(?!routing\/unimplemented-routes)/.test(path));
+  test('a route to tables, users, secrets or accounts works on behalf of its caller', () => {
+    const built = product.filter(({ path }) => /^src\/http\/(?:auth|database)\//.test(path));
     expect(routesWithoutCaller(built)).toEqual([]);
   });
 
@@ -335,6 +374,22 @@ describe('errors', () => {
     expect(found("throw new ServiceError('not_found', 'There is no such thing.');")).toHaveLength(1);
     expect(found("throw invalidQuery(where, 'x');\nnew ServiceError('internal', `the file is gone`)")).toEqual([]);
   });
+
+  test('have names between double quotes', () => {
+    expect(namesInBackticks(product.filter(({ path }) => !backticksAllowed.test(path)))).toEqual([]);
+    expect(backticksInRust(rust.filter(({ path }) => path.split('/')[2] === 'src'))).toEqual([]);
+  });
+
+  test('a name between backticks is found, but for what documents say', () => {
+    const found = (text: string) => namesInBackticks([{ path: 'src/query/x.ts', text }]);
+    expect(found("// `a`\nconst half = /'`/.exec(a / b); refused('`a` is missing');")).toEqual([
+      'src/query/x.ts: `a` is missing',
+    ]);
+    expect(found('refused(`${`${a}`} of \\`b\\``);')).toEqual(['src/query/x.ts:  of \\`b\\`']);
+    expect(found("{ description: 'As `a`, ' + 'or `b`.', code: 'x' }")).toEqual([]);
+    expect(found("{ description: 'As `a`.', code: '`x`' }")).toEqual(['src/query/x.ts: `x`']);
+    expect(backticksInRust([{ path: 'native/a.rs', text: '/// `a`\nrefuse("`a` is"); // `b`' }])).toHaveLength(1);
+  });
 });
 
 /** Phrases that a reader stumbles over, in code, comments and documents; STYLE.md, words. */
@@ -361,7 +416,7 @@ function stumblingBlocks(sources: readonly Source[]): string[] {
 
 describe('words', () => {
   test('are short and literal', () => {
-    const documents = sourcesOf('{docs/**/*,*,bench/*}.md');
+    const documents = sourcesOf('docs/**/*.md', '*.md', 'bench/*.md');
     const others = everything.filter(({ path }) => path !== 'test/tidy.test.ts');
     expect(stumblingBlocks([...others, ...rust, ...documents])).toEqual([]);
   });
@@ -399,7 +454,7 @@ function missingPaths(documents: readonly Source[], existing: readonly string[])
   }
   return documents.flatMap(({ path, text }) =>
     [...text.matchAll(namedPath)]
-      .map(([, named = '']) => named)
+      .map(([, named = '']) => named.replace(/^\.\//, ''))
       .filter((named) => !known.has(named) && !examplePaths.test(named))
       .map((named) => `${path}: ${named}`),
   );
@@ -408,14 +463,14 @@ function missingPaths(documents: readonly Source[], existing: readonly string[])
 describe('documents', () => {
   test('name files that exist', () => {
     // Decision 4 is replaced: it tells of files as they were.
-    const documents = sourcesOf('{docs/**/*,ARCHITECTURE,CONTRIBUTING,README,STYLE,bench/*}.md').filter(
+    const documents = sourcesOf('docs/**/*.md', '{ARCHITECTURE,CONTRIBUTING,README,STYLE}.md', 'bench/*.md').filter(
       ({ path }) => !path.startsWith('docs/decisions/0004'),
     );
-    const existing = [
-      ...new Bun.Glob(
-        '{src,test,bench,scripts,docs,native/{base,binding,engine,fuzz,grammar,graph,vector}}/**/*',
-      ).scanSync({ cwd: root }),
-    ].filter((path) => !/(?:^|\/)(?:node_modules|target)\//.test(path));
+    const existing = pathsOf(
+      '{src,test,bench,scripts,docs}/**/*',
+      'native/*',
+      'native/{base,binding,engine,fuzz,grammar,graph,vector}/**/*',
+    );
     expect(missingPaths(documents, existing)).toEqual([]);
   });
 

@@ -38,8 +38,8 @@ export async function bindAddress(
   const reachable = addresses.find((address) => !isLoopback(address));
   if (reachable !== undefined && !allowPublic) {
     throw new ConfigError(
-      `${host}:${port} can be reached from other machines (${reachable}), and this listener asks for no credential. ` +
-        'bind 127.0.0.1, or start `sundew serve` with --auth true, or put a trusted proxy in front that terminates TLS and ' +
+      `${host}:${port} can be reached from other machines (${reachable}), and this listener asks for no credential; ` +
+        'bind 127.0.0.1, or start "sundew serve" with --auth true, or put a trusted proxy in front that terminates TLS and ' +
         'authenticates every request, and give --allow-insecure-public-bind',
     );
   }

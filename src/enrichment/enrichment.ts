@@ -100,12 +100,12 @@ export class Enrichment {
     const made = await this.#probe(source, isKnown, caller);
     if (made === undefined) return config;
     if (config.sparse !== made.sparse) {
-      const kinds = made.sparse ? 'sparse vectors: set `sparse` to true' : 'dense vectors: leave `sparse` out';
+      const kinds = made.sparse ? 'sparse vectors: set "sparse" to true' : 'dense vectors: leave "sparse" out';
       throw new ServiceError('invalid_request', `the embedder makes ${kinds}`);
     }
     if (config.sparse || made.sparse) return config;
     if (config.dimension !== unknownDimension && config.dimension !== made.dimension) {
-      const message = `\`dimension\` is ${config.dimension}, but the embedder makes vectors of ${made.dimension}`;
+      const message = `"dimension" is ${config.dimension}, but the embedder makes vectors of ${made.dimension}`;
       throw new ServiceError('invalid_request', message);
     }
     return { ...config, dimension: made.dimension };
@@ -156,7 +156,7 @@ export class Enrichment {
       throw new ServiceError('invalid_request', 'an embedding is a dense vector; its embedder makes sparse ones');
     }
     if (expected !== undefined && expected !== made.dimension) {
-      const message = `\`expected_dims\` is ${expected}, but the embedder makes vectors of ${made.dimension}`;
+      const message = `"expected_dims" is ${expected}, but the embedder makes vectors of ${made.dimension}`;
       throw new ServiceError('invalid_request', message);
     }
     return { ...config, expected_dims: made.dimension };

@@ -202,7 +202,7 @@ function imageItem({ mediaType, base64 }: TemplateMedium): EmbedItem {
 function imageInChunks(): ServiceError {
   return new ServiceError(
     'invalid_media',
-    'an image has no chunks: leave `chunker` out of an index that embeds images',
+    'an image has no chunks: leave "chunker" out of an index that embeds images',
   );
 }
 
@@ -218,7 +218,7 @@ function bytesOf(vector: Vector): number {
 
 function tooManyBytes(): ServiceError {
   const most = `${limits.documentVectorsBytesMax} bytes, which is the most for one document`;
-  const remedy = 'give the chunker greater `target_tokens`, or `max_chunks` to leave out the rest of long texts';
+  const remedy = 'give the chunker greater "target_tokens", or "max_chunks" to leave out the rest of long texts';
   return new ServiceError('limit_exceeded', `the vectors of the text have more than ${most}; ${remedy}`);
 }
 

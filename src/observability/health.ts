@@ -131,7 +131,7 @@ export function stateOf(faults: readonly Fault[], within: 'node' | 'range' = 'no
 
 function damagedDocuments(rangeId: number, count: number): Fault {
   const what = count === 1 ? 'one stored document is damaged' : `${count} stored documents are damaged`;
-  const message = `${what}; \`sundew check\` names the keys, and writing a document again mends it`;
+  const message = `${what}; "sundew check" names the keys, and writing a document again mends it`;
   return { kind: 'documents_damaged', rangeId, blocks: 'nothing', message };
 }
 

@@ -117,14 +117,14 @@ class Reader {
   }
 
   refused(member: string, why: string): ServiceError {
-    return new ServiceError('invalid_request', `\`${this.where}.${member}\` ${why}`);
+    return new ServiceError('invalid_request', `"${this.where}.${member}" ${why}`);
   }
 
   refuseUnknown(known: readonly string[]): void {
     for (const member of Object.keys(this.#members)) {
       if (known.includes(member)) continue;
       const shown = member.slice(0, 64);
-      const message = `\`${this.where}\` has no member "${shown}" with this provider.${suggestion(member, known)}`;
+      const message = `"${this.where}" has no member "${shown}" with this provider.${suggestion(member, known)}`;
       throw new ServiceError('invalid_request', message);
     }
   }
@@ -184,6 +184,6 @@ class Reader {
     if (accessKeyId !== undefined && secretAccessKey !== undefined)
       return { accessKeyId, secretAccessKey, sessionToken };
     if (accessKeyId === undefined && secretAccessKey === undefined && sessionToken === undefined) return undefined;
-    throw this.refused('secret_access_key', 'and `access_key_id` are given together, or neither');
+    throw this.refused('secret_access_key', 'and "access_key_id" are given together, or neither');
   }
 }

@@ -381,6 +381,6 @@ function fullDisk(directory: DataDirectory, cause: unknown): DataDirectoryError 
 }
 
 function damagedCatalog(directory: DataDirectory, cause: Error): DataDirectoryError {
-  const hint = 'Run `sundew check` for what is wrong, and restore the directory from a backup.';
+  const hint = 'Run "sundew check" for what is wrong, and restore the directory from a backup.';
   return new DataDirectoryError('damaged', `${directory.catalogFile} cannot be read: ${cause.message}`, hint, cause);
 }

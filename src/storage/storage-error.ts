@@ -21,7 +21,7 @@ export function translateStorageError(error: unknown, probePath: string, file = 
   if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') return insufficientStorage(error);
   if (code.startsWith('SQLITE_READONLY')) return readOnly(error);
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
-    return new ServiceError('data_corrupted', `${file} is damaged; run \`sundew check\``, { cause: error });
+    return new ServiceError('data_corrupted', `${file} is damaged; run "sundew check"`, { cause: error });
   }
   if (code === 'SQLITE_CANTOPEN' || code === 'SQLITE_NOMEM') {
     return new ServiceError('unavailable', `${file} cannot be opened now; try again`, { cause: error });
@@ -56,7 +56,7 @@ export function reading<Result>(source: ReadSource, read: () => Result): Result 
     const options = { cause: error, ...(rangeId === undefined ? {} : { details: { range_id: rangeId } }) };
     if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_IOERR')) {
       source.fileDamaged?.();
-      throw new ServiceError('data_corrupted', `${name} cannot be read; run \`sundew check\``, options);
+      throw new ServiceError('data_corrupted', `${name} cannot be read; run "sundew check"`, options);
     }
     throw new ServiceError('unavailable', `${name} cannot be read now; try again`, options);
   }

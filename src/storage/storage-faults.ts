@@ -89,6 +89,6 @@ function shortLog(rangeId: RangeId, missing: number): Fault {
 }
 
 function damagedFile(rangeId: RangeId): Fault {
-  const message = 'the file of its documents is damaged; run `sundew check` and restore the range from a backup';
+  const message = 'the file of its documents is damaged; run "sundew check" and restore the range from a backup';
   return { kind: 'file_damaged', rangeId, blocks: 'reads', message };
 }

@@ -38,16 +38,13 @@ export function checkInline(indexes: readonly CheckedIndexConfig[]): void {
 export function checkCreation(request: CreateTableRequest, shards: number): void {
   refuseMisspelledMembers(request, Object.keys(createTableRequest.properties), 'The body');
   if (shards > limits.shardsPerTableMax) {
-    throw new ServiceError('limit_exceeded', `\`num_shards\` may be at most ${limits.shardsPerTableMax}`);
+    throw new ServiceError('limit_exceeded', `"num_shards" may be at most ${limits.shardsPerTableMax}`);
   }
   if ([...(request.description ?? '')].length > limits.descriptionCharsMax) {
-    throw new ServiceError(
-      'limit_exceeded',
-      `\`description\` may have at most ${limits.descriptionCharsMax} characters`,
-    );
+    throw new ServiceError('limit_exceeded', `"description" may have at most ${limits.descriptionCharsMax} characters`);
   }
   if ((request.replication_sources ?? []).length > 0) {
-    throw new ServiceError('not_implemented', '`replication_sources` are not built yet; leave them out');
+    throw new ServiceError('not_implemented', '"replication_sources" are not built yet; leave them out');
   }
   if (Object.keys(request.indexes ?? {}).length >= limits.indexesPerTableMax) {
     throw new ServiceError('limit_exceeded', `a table has at most ${limits.indexesPerTableMax} indexes`);

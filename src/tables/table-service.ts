@@ -187,7 +187,7 @@ export class TableService implements TableLookup {
       if (!references || references.table === name) continue;
       // A reference tells which keys there are, and keeps rows from being deleted.
       const named = this.get(references.table, caller, 'write');
-      requireWholeTable(caller, named.name, '`references`');
+      requireWholeTable(caller, named.name, '"references"');
       if (isRelational(named.settings.schema)) continue;
       const message = `column "${column}" names the table "${named.name}", which is not relational`;
       throw new ServiceError('invalid_schema', message);

@@ -16,22 +16,22 @@ const newTable = (options?: Parameters<typeof GraphTable.create>[2]) => {
 
 describe('the configuration of a graph index', () => {
   test.each([
-    [{ template: '{{this}}' }, '`template`'],
-    [{ summarizer: {} }, '`summarizer`'],
-    [{ resolvers: [] }, '`resolvers`'],
-    [{ nodes: { model: 'external' } }, '`nodes`'],
-    [{ edge: {} }, '`edge`'],
-    [{ context: {} }, '`context`'],
-    [{ artifact: {} }, '`artifact`'],
-    [{ algebraic_planning: {} }, '`algebraic_planning`'],
-    [{ ttl_duration: 'soon' }, '`ttl_duration`'],
-    [{ ttl_duration: '0s' }, '`ttl_duration`'],
-    [{ max_edges_per_document: -1 }, '`max_edges_per_document`'],
-    [{ edge_types: ['likes'] }, '`edge_types`'],
+    [{ template: '{{this}}' }, '"template"'],
+    [{ summarizer: {} }, '"summarizer"'],
+    [{ resolvers: [] }, '"resolvers"'],
+    [{ nodes: { model: 'external' } }, '"nodes"'],
+    [{ edge: {} }, '"edge"'],
+    [{ context: {} }, '"context"'],
+    [{ artifact: {} }, '"artifact"'],
+    [{ algebraic_planning: {} }, '"algebraic_planning"'],
+    [{ ttl_duration: 'soon' }, '"ttl_duration"'],
+    [{ ttl_duration: '0s' }, '"ttl_duration"'],
+    [{ max_edges_per_document: -1 }, '"max_edges_per_document"'],
+    [{ edge_types: ['likes'] }, '"edge_types"'],
     [{ edge_types: [{ name: 'likes', topolgy: 'tree' }] }, '"topology"'],
     [{ edge_types: [{ name: 'likes' }, { name: 'likes' }] }, '"likes" twice'],
-    [{ edge_types: [{ name: 'likes', min_weight: 2, max_weight: 1 }] }, '`max_weight`'],
-    [{ edge_types: [{ name: 'likes', field: 'a[0]' }] }, '`field`'],
+    [{ edge_types: [{ name: 'likes', min_weight: 2, max_weight: 1 }] }, '"max_weight"'],
+    [{ edge_types: [{ name: 'likes', field: 'a[0]' }] }, '"field"'],
     [{ ttl: '1d' }, '"ttl"'],
   ])('%j is refused by name', async (config, named) => {
     const { path } = await newTable();
@@ -105,16 +105,16 @@ describe('edges of a document', () => {
     [{ g: [] }, 'invalid_edge', 'object of types'],
     [{ g: { likes: {} } }, 'invalid_edge', 'array of edges'],
     [{ g: { likes: ['b'] } }, 'invalid_edge', 'not an object'],
-    [{ g: { likes: [{}] } }, 'invalid_edge', 'without `target`'],
+    [{ g: { likes: [{}] } }, 'invalid_edge', 'without "target"'],
     [{ g: { likes: [{ target: '' }] } }, 'invalid_edge', 'is empty'],
-    [{ g: { likes: [{ target: 7 }] } }, 'invalid_edge', '`target` is not a string'],
-    [{ g: { likes: [{ target: 'b', weight: 'much' }] } }, 'invalid_edge', '`weight`'],
+    [{ g: { likes: [{ target: 7 }] } }, 'invalid_edge', '"target" is not a string'],
+    [{ g: { likes: [{ target: 'b', weight: 'much' }] } }, 'invalid_edge', '"weight"'],
     [{ g: { likes: [{ target: 'b', weight: -1 }] } }, 'invalid_edge', 'weight -1'],
-    [{ g: { likes: [{ target: 'b', weight: 1.5 }] } }, 'invalid_edge', '`max_weight` is 1'],
-    [{ g: { likes: [{ target: 'b', metadata: [] }] } }, 'invalid_edge', '`metadata`'],
+    [{ g: { likes: [{ target: 'b', weight: 1.5 }] } }, 'invalid_edge', '"max_weight" is 1'],
+    [{ g: { likes: [{ target: 'b', metadata: [] }] } }, 'invalid_edge', '"metadata"'],
     [{ g: { likes: [{ target: 'b', wieght: 1 }] } }, 'invalid_edge', '"wieght"'],
     [{ g: { likes: [{ target: 'a' }] } }, 'invalid_edge', 'its own document'],
-    [{ g: { hates: [{ target: 'b' }] } }, 'invalid_edge', '`edge_types`'],
+    [{ g: { hates: [{ target: 'b' }] } }, 'invalid_edge', '"edge_types"'],
     [{ g: { cites: [{ target: 'b', metadata: { page: null } }] } }, 'invalid_edge', '"page"'],
     [{ g: { likes: [{ target: 'b' }, { target: 'c' }, { target: 'd' }] } }, 'too_many_edges', 'takes 2'],
   ])('%j are refused, with index and document named, and nothing is written', async (edges, code, what) => {
@@ -129,7 +129,7 @@ describe('edges of a document', () => {
     });
     const answer = await table.batch({ inserts: { b: { n: 1 }, a: { _edges: edges } } });
     expect(answer).toMatchObject({ status: 400, body: { code } });
-    expect(String(answer.body.message)).toContain('document "a": `_edges.');
+    expect(String(answer.body.message)).toContain('document "a": "_edges.');
     expect(String(answer.body.message)).toContain(what);
     expect((await server.send('GET', `${table.path}/lookup/b`)).status).toBe(404);
   });

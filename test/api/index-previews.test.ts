@@ -105,9 +105,9 @@ describe('a preview of an index that is yet to be created', () => {
   });
 
   const refusals: [string, object, number, string, string][] = [
-    ['no configuration', {}, 404, 'index_not_found', 'give a `config`'],
+    ['no configuration', {}, 404, 'index_not_found', 'give a "config"'],
     ['an external index', { config: { type: 'embeddings', external: true, dimension: 3 } }, 400, 'invalid_request', ''],
-    ['a full-text index', { config: { type: 'full_text' } }, 400, 'invalid_request', 'with an `embedder`'],
+    ['a full-text index', { config: { type: 'full_text' } }, 400, 'invalid_request', 'with an "embedder"'],
     ['a broken template', { config: { ...mockIndex(), template: '{{#if x}}' } }, 400, 'invalid_request', 'line 1'],
     ['a document that is not there', { config: mockIndex(), keys: ['nobody'] }, 404, 'key_not_found', 'nobody'],
     ['more documents than one preview takes', { config: mockIndex(), limit: 101 }, 400, 'invalid_request', ''],

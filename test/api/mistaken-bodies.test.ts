@@ -23,7 +23,7 @@ describe('a member that was meant to do something is not passed over', () => {
   const cases: [method: string, path: string, body: unknown, told: RegExp][] = [
     ['PUT', '/tables/docs/schema', { schema: { document_schemas: {} } }, /no member "schema": give the schema itself/],
     ['PUT', '/tables/docs/schema', { document_schema: {}, enforce_types: true }, /mean "document_schemas"/],
-    ['PUT', '/tables/docs/schema', { ttl: { durations: '5m' } }, /`ttl` .*mean "duration"/],
+    ['PUT', '/tables/docs/schema', { ttl: { durations: '5m' } }, /"ttl" .*mean "duration"/],
     ['POST', '/tables/new', { shards: 4 }, /mean "num_shards"/],
     ['POST', '/tables/new', { index: {} }, /mean "indexes"/],
     ['POST', '/tables/new', { schema: { schema: {} } }, /no member "schema"/],
@@ -58,14 +58,14 @@ describe('what is wrong is named', () => {
       'NaN in a vector',
       query,
       '{"embeddings":{"taste":[1,NaN]}}',
-      /invalid_json in `embeddings.taste`: invalid JSON at/,
+      /invalid_json in "embeddings.taste": invalid JSON at/,
     ],
-    ['a number beyond a double', query, '{"embeddings":{"taste":[1,1e999]}}', /in `embeddings.taste`/],
+    ['a number beyond a double', query, '{"embeddings":{"taste":[1,1e999]}}', /in "embeddings.taste"/],
     [
       'one index of several',
       '/tables/new',
       { indexes: { good: { type: 'full_text' }, bad: { type: 'embeddings', external: true } } },
-      /invalid_request index "bad": `dimension` is missing/,
+      /invalid_request index "bad": "dimension" is missing/,
     ],
     [
       'the name of an index',
@@ -77,13 +77,13 @@ describe('what is wrong is named', () => {
       'a member of the server',
       batch,
       { inserts: { b: { _chunks: {} } } },
-      /document "b": `_chunks` is kept by the server/,
+      /document "b": "_chunks" is kept by the server/,
     ],
     [
       'the same in a transform',
       batch,
       { transforms: [{ key: 'a', operations: [{ op: '$set', path: '$._artifacts.x', value: 1 }] }] },
-      /`_artifacts` is kept by the server/,
+      /"_artifacts" is kept by the server/,
     ],
   ];
   test.each(cases)('%s', async (_what, path, body, told) => {

@@ -107,7 +107,7 @@ describe('a reranker', () => {
   });
 
   const refused: [reranker: object, more: object, status: number, words: string][] = [
-    [{ model: 'm', field: 'f' }, {}, 400, '`reranker.provider` is missing'],
+    [{ model: 'm', field: 'f' }, {}, 400, '"reranker.provider" is missing'],
     [{ provider: 'ollama', model: 'm', field: 'f' }, {}, 400, 'use one of service, cohere'],
     [{ provider: 'mock', model: 'm' }, {}, 400, 'needs a "field"'],
     [{ ...reranker, feild: 'x' }, {}, 400, 'Did you mean "field"?'],

@@ -130,16 +130,16 @@ test('a refused vector refuses the whole batch, and says where', async () => {
   const path = await newTable({ num_shards: 4 });
   const infinite = Buffer.from(Float32Array.of(1, Number.POSITIVE_INFINITY, 0).buffer).toString('base64');
   const refused: [embeddings: unknown, place: string][] = [
-    [{ taste: [1, 2] }, '`_embeddings.taste` has dimension 2; the index takes dimension 3'],
-    [{ taste: Array(100_000).fill(1) }, '`_embeddings.taste` has dimension 100000'],
-    [{ taste: infinite }, '`_embeddings.taste` has a value that is NaN, infinite'],
-    [{ taste: [1e39, 0, 0] }, '`_embeddings.taste` has a value that is NaN, infinite'],
-    [{ taste: [8e30, 1, 0] }, '`_embeddings.taste` is too long'],
-    [{ angle: [0, 0] }, '`_embeddings.angle` is the zero vector'],
-    [{ 'my.tags': { indices: [1, 1], values: [1, 2] } }, '`_embeddings.my.tags` has the index 1 twice'],
-    [{ full_text_index_v0: [1] }, '`_embeddings.full_text_index_v0` names an index that is not an embeddings index'],
-    [{ nothing: null }, '`_embeddings.nothing` names no index of the table'],
-    [[1], '`_embeddings` must be an object'],
+    [{ taste: [1, 2] }, '"_embeddings.taste" has dimension 2; the index takes dimension 3'],
+    [{ taste: Array(100_000).fill(1) }, '"_embeddings.taste" has dimension 100000'],
+    [{ taste: infinite }, '"_embeddings.taste" has a value that is NaN, infinite'],
+    [{ taste: [1e39, 0, 0] }, '"_embeddings.taste" has a value that is NaN, infinite'],
+    [{ taste: [8e30, 1, 0] }, '"_embeddings.taste" is too long'],
+    [{ angle: [0, 0] }, '"_embeddings.angle" is the zero vector'],
+    [{ 'my.tags': { indices: [1, 1], values: [1, 2] } }, '"_embeddings.my.tags" has the index 1 twice'],
+    [{ full_text_index_v0: [1] }, '"_embeddings.full_text_index_v0" names an index that is not an embeddings index'],
+    [{ nothing: null }, '"_embeddings.nothing" names no index of the table'],
+    [[1], '"_embeddings" must be an object'],
   ];
   for (const [_embeddings, place] of refused) {
     for (const [route, member] of [

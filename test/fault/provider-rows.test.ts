@@ -109,7 +109,7 @@ describe('I11: a template', () => {
   const nested = `${'{{#each @root.list}}'.repeat(10)}x${'{{/each}}'.repeat(10)}`;
 
   test.each([
-    ['of half a megabyte', '{{text}}'.repeat(65_536), '`template` may have 65536 characters at most'],
+    ['of half a megabyte', '{{text}}'.repeat(65_536), '"template" may have 65536 characters at most'],
     ['whose blocks nest without end', '{{#if a}}'.repeat(3_000), 'its blocks nest too deep'],
     ['with a helper that does not exist', '{{constructor "return process"}}', 'there is no helper "constructor"'],
     ['that is not closed', '{{#each list}}', 'line 1, column 15'],

@@ -12,7 +12,7 @@ const COMPILED_BYTES_MAX: usize = 1 << 20;
 /// Errors: `invalid_request` when the pattern cannot be compiled.
 pub fn match_names(pattern: &str, names: &[String]) -> Result<Vec<bool>, EngineError> {
     let compiled = RegexBuilder::new(pattern).size_limit(COMPILED_BYTES_MAX).build().map_err(|error| {
-        EngineError::new("invalid_request", format!("`pattern` is not a regular expression: {error}"))
+        EngineError::new("invalid_request", format!("\"pattern\" is not a regular expression: {error}"))
     })?;
     Ok(names.iter().map(|name| compiled.is_match(name)).collect())
 }

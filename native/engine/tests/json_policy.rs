@@ -104,7 +104,7 @@ fn member_names_are_bounded() {
 #[test]
 fn messages_name_the_place() {
     let message = |text: &str| scan_json(text.as_bytes(), &ScanLimits::default()).unwrap_err().message;
-    assert_eq!(message(r#"{"a":tru}"#), "in `a`: invalid JSON at byte 5: a value is expected");
+    assert_eq!(message(r#"{"a":tru}"#), "in \"a\": invalid JSON at byte 5: a value is expected");
     assert_eq!(message(r#"{"a":1,"a":2}"#), "invalid JSON at byte 13: an object has two members named \"a\"");
 }
 

@@ -86,7 +86,7 @@ function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw refused('`producer_json` is not JSON');
+    throw refused('"producer_json" is not JSON');
   }
 }
 

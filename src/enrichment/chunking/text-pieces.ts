@@ -38,7 +38,7 @@ function refuseTooMany(text: string, chunker: ChunkerConfig, count: number, end:
   const isCutShort = chunker.by !== 'nothing' && chunker.chunksMax >= limits.documentChunksMax;
   const hasMore = isCutShort && count >= limits.documentChunksMax && text.slice(end).trim() !== '';
   if (count <= most && !hasMore) return;
-  const remedy = 'give the chunker greater `target_tokens`, or `max_chunks` to leave out the rest of long texts';
+  const remedy = 'give the chunker greater "target_tokens", or "max_chunks" to leave out the rest of long texts';
   throw new ServiceError('limit_exceeded', `the text makes more than ${most} chunks, which is the most; ${remedy}`);
 }
 

@@ -19,7 +19,7 @@ export function* foundIn(asset: unknown, { path, format }: EdgeSourceConfig['sou
   const extraction = path.split('.').slice(1).reduce<unknown>(memberOf, asset);
   if (extraction === undefined || extraction === null) return;
   if (typeof extraction !== 'object' || Array.isArray(extraction)) {
-    throw invalid(`the artifact has no extraction at "${path}": an object with \`relations\` or \`entities\``);
+    throw invalid(`the artifact has no extraction at "${path}": an object with "relations" or "entities"`);
   }
   const entities = listOf(extraction, 'entities');
   if (format === 'extraction_graph') {
@@ -34,7 +34,7 @@ export function* foundIn(asset: unknown, { path, format }: EdgeSourceConfig['sou
 function listOf(extraction: object, name: string): readonly unknown[] {
   const list = memberOf(extraction, name) ?? [];
   if (Array.isArray(list)) return list;
-  throw invalid(`\`${name}\` of the extraction is not an array`);
+  throw invalid(`"${name}" of the extraction is not an array`);
 }
 
 /** The entity that an end of a relation names by its place or id, or that it is. */
@@ -49,13 +49,13 @@ function entityOf(relation: unknown, end: 'source' | 'target', entities: readonl
         ? named
         : entities.find((each) => memberOf(each, 'id') === id);
   if (typeof found === 'object' && found !== null) return found;
-  throw invalid(`a relation of the extraction has a \`${end}\` that is none of its entities`);
+  throw invalid(`a relation of the extraction has a "${end}" that is none of its entities`);
 }
 
 function textOf(value: unknown, name: string): string {
   const text = memberOf(value, name);
   if (typeof text === 'string') return text;
-  throw invalid(`the extraction has a relation or an entity without its \`${name}\``);
+  throw invalid(`the extraction has a relation or an entity without its "${name}"`);
 }
 
 function scoreOf(value: unknown): { score?: number } {

@@ -149,5 +149,5 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function refused(member: string, why: string): ServiceError {
-  return new ServiceError('invalid_request', `\`${member}\` ${why}`);
+  return new ServiceError('invalid_request', `"${member}" ${why}`);
 }

@@ -64,15 +64,15 @@ export function readArtifactConfig(name: string, given: ArtifactEnrichment): Art
     throw refused(`an enrichment has no member "${member.slice(0, 64)}".${suggestion(member, members)}`);
   }
   if (given.name !== undefined && given.name !== name) {
-    throw refused(`\`name\` is "${given.name.slice(0, 64)}" but the enrichment is created as "${name}"`);
+    throw refused(`"name" is "${given.name.slice(0, 64)}" but the enrichment is created as "${name}"`);
   }
   checkIndexName(name);
   const kind = artifactKinds.find((known) => known === given.kind);
-  if (kind === undefined) throw refused(`\`kind\` must be one of ${artifactKinds.join(', ')}`);
+  if (kind === undefined) throw refused(`"kind" must be one of ${artifactKinds.join(', ')}`);
   const said = Object.fromEntries(Object.entries(given).filter(([, value]) => isSaid(value))) as ArtifactEnrichment;
   for (const [member, kinds] of Object.entries(onlyOf)) {
     if (!Object.hasOwn(said, member) || kinds.includes(kind)) continue;
-    throw refused(`\`${member}\` belongs to enrichments of kind ${kinds.join(' or ')}; leave it out`);
+    throw refused(`"${member}" belongs to enrichments of kind ${kinds.join(' or ')}; leave it out`);
   }
   const config: ArtifactConfig = {
     name,
@@ -85,7 +85,7 @@ export function readArtifactConfig(name: string, given: ArtifactEnrichment): Art
   if (kind === 'chunk') chunkerOf(config);
   if (kind === 'embedding' && config.producer_json === undefined) {
     const form = '{"type":"embedder","config":{"provider":...,"model":...}}';
-    throw refused(`\`producer_json\` is missing: an embedding needs an embedder, as ${form}`);
+    throw refused(`"producer_json" is missing: an embedding needs an embedder, as ${form}`);
   }
   checkTexts(config);
   return config;
@@ -95,7 +95,7 @@ export function readArtifactConfig(name: string, given: ArtifactEnrichment): Art
 export function chunkerOf({ chunker_json, chunk_size, chunk_overlap }: ArtifactConfig): ChunkerConfig {
   if (chunker_json === undefined) return readWindows(chunk_size ?? 0, chunk_overlap ?? 0);
   const chunker = typeof chunker_json === 'string' ? parsed(chunker_json, 'chunker_json') : chunker_json;
-  if (!isMembers(chunker)) throw refused('`chunker_json` must be an object, or JSON of one');
+  if (!isMembers(chunker)) throw refused('"chunker_json" must be an object, or JSON of one');
   return readChunkerConfig(chunker, 'chunker_json');
 }
 
@@ -103,7 +103,7 @@ export function chunkerOf({ chunker_json, chunk_size, chunk_overlap }: ArtifactC
 export function embedderConfigOf({ producer_json: given }: ArtifactConfig): ProviderConfig {
   const form = typeof given === 'string' ? parsed(given, 'producer_json') : given;
   if (!isMembers(form) || form.type !== 'embedder' || !isMembers(form.config)) {
-    throw refused('`producer_json` of an embedding must be {"type":"embedder","config":{"provider":...,"model":...}}');
+    throw refused('"producer_json" of an embedding must be {"type":"embedder","config":{"provider":...,"model":...}}');
   }
   return readProviderConfig(form.config, 'embed', 'producer_json.config');
 }
@@ -141,15 +141,15 @@ export function defineArtifacts(
 function readSource(given: ArtifactEnrichment): Pick<ArtifactConfig, 'field' | 'template' | 'source_artifact_name'> {
   const { field, template, source_artifact_name: source } = given;
   if (source !== undefined) {
-    if (template !== undefined) throw refused('give `source_artifact_name` or `template`, not both');
-    if (field !== undefined) throw refused('give `source_artifact_name` or `field`, not both');
+    if (template !== undefined) throw refused('give "source_artifact_name" or "template", not both');
+    if (field !== undefined) throw refused('give "source_artifact_name" or "field", not both');
     return { source_artifact_name: source };
   }
   if (field === undefined && template === undefined) {
-    throw refused('give `field`, `template` or `source_artifact_name`: what the artifact is made from');
+    throw refused('give "field", "template" or "source_artifact_name": what the artifact is made from');
   }
   if (template !== undefined && template.length > limits.templateCharsMax) {
-    throw refused(`\`template\` may have ${limits.templateCharsMax} characters at most`);
+    throw refused(`"template" may have ${limits.templateCharsMax} characters at most`);
   }
   return {
     ...(field === undefined ? {} : { field: rootedPath(field) }),
@@ -159,14 +159,14 @@ function readSource(given: ArtifactEnrichment): Pick<ArtifactConfig, 'field' | '
 
 function checkTexts({ vector_space: space, content_type: type, producer_json, chunker_json }: ArtifactConfig): void {
   if ((space ?? '').length > labelCharsMax) {
-    throw refused(`\`vector_space\` may have ${labelCharsMax} characters at most`);
+    throw refused(`"vector_space" may have ${labelCharsMax} characters at most`);
   }
   if (type !== undefined && (type.length > labelCharsMax || !contentTypeForm.test(type))) {
-    throw refused('`content_type` must be a media type, such as "text/plain"');
+    throw refused('"content_type" must be a media type, such as "text/plain"');
   }
   for (const [member, value] of Object.entries({ producer_json, chunker_json })) {
     if (JSON.stringify(value ?? '').length <= limits.templateCharsMax) continue;
-    throw refused(`\`${member}\` may have ${limits.templateCharsMax} characters at most`);
+    throw refused(`"${member}" may have ${limits.templateCharsMax} characters at most`);
   }
 }
 
@@ -187,7 +187,7 @@ function parsed(json: string, member: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw refused(`\`${member}\` is not JSON`);
+    throw refused(`"${member}" is not JSON`);
   }
 }
 

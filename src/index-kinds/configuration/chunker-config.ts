@@ -61,7 +61,7 @@ export function readChunkerConfig(given: Members, where: string, usualChunks = 5
   const targetTokens = integer(text.target_tokens ?? usualTokens, `${where}.text.target_tokens`, 1);
   const overlapTokens = integer(text.overlap_tokens ?? 0, `${where}.text.overlap_tokens`, 0);
   if (overlapTokens >= targetTokens) {
-    throw refused(`${where}.text.overlap_tokens`, 'must be less than `target_tokens`');
+    throw refused(`${where}.text.overlap_tokens`, 'must be less than "target_tokens"');
   }
   const chunksMax = integer(most, `${where}.max_chunks`, 1, limits.documentChunksMax);
   if (fixedNames.includes(model)) return { by: 'tokens', targetTokens, overlapTokens, separator, chunksMax };
@@ -73,8 +73,8 @@ export function readChunkerConfig(given: Members, where: string, usualChunks = 5
 
 /** Windows of characters. Throws `invalid_request`. */
 export function readWindows(size: number, overlap: number): ChunkerConfig {
-  if (size < 1) throw refused('chunk_size', 'must be at least 1; or give `chunker_json`');
-  if (overlap >= size) throw refused('chunk_overlap', 'must be less than `chunk_size`');
+  if (size < 1) throw refused('chunk_size', 'must be at least 1; or give "chunker_json"');
+  if (overlap >= size) throw refused('chunk_overlap', 'must be less than "chunk_size"');
   return { by: 'characters', size, overlap, chunksMax: limits.documentChunksMax };
 }
 
@@ -95,5 +95,5 @@ export function isMembers(value: unknown): value is Record<string, unknown> {
 }
 
 function refused(member: string, why: string): ServiceError {
-  return new ServiceError('invalid_request', `\`${member}\` ${why}`);
+  return new ServiceError('invalid_request', `"${member}" ${why}`);
 }

@@ -34,14 +34,14 @@ export function readEdgeSource(
   inline?: string,
 ): EdgeSourceConfig | undefined {
   const { source = inline === undefined ? undefined : { kind: 'artifact' } } = members;
-  if (source === undefined || membersOf(source, '`source`').kind === 'document_field') {
-    if (source !== undefined) readDocumentField(membersOf(source, '`source`'));
+  if (source === undefined || membersOf(source, '"source"').kind === 'document_field') {
+    if (source !== undefined) readDocumentField(membersOf(source, '"source"'));
     const stray = ['artifact', 'nodes', 'edge', 'context'].find((member) => members[member] !== undefined);
     if (stray === undefined) return undefined;
-    throw refused(`\`${stray}\` goes with a \`source\` of the kind "artifact": edges come with documents without one`);
+    throw refused(`"${stray}" goes with a "source" of the kind "artifact": edges come with documents without one`);
   }
   return {
-    source: readArtifactSource(membersOf(source, '`source`'), inline),
+    source: readArtifactSource(membersOf(source, '"source"'), inline),
     nodes: readNodes(members.nodes ?? {}),
     edge: readEdge(members.edge ?? {}),
     ...(members.context === undefined ? {} : { context: readContext(members.context) }),
@@ -49,9 +49,9 @@ export function readEdgeSource(
 }
 
 function readDocumentField(source: Readonly<Record<string, unknown>>): void {
-  const { field = '_edges' } = only(source, ['kind', 'field'], '`source`');
+  const { field = '_edges' } = only(source, ['kind', 'field'], '"source"');
   if (field === '_edges') return;
-  throw refused('`source.field` can only be "_edges"; for another member of the document give `field` of an edge type');
+  throw refused('"source.field" can only be "_edges"; for another member of the document give "field" of an edge type');
 }
 
 function readArtifactSource(given: Readonly<Record<string, unknown>>, inline?: string): EdgeSourceConfig['source'] {
@@ -60,17 +60,17 @@ function readArtifactSource(given: Readonly<Record<string, unknown>>, inline?: s
     artifact = inline,
     path = '$',
     format = edgeFormats[0],
-  } = only(given, ['kind', 'artifact', 'path', 'format'], '`source`');
-  if (kind !== 'artifact') throw refused('`source.kind` must be "artifact" or "document_field"');
+  } = only(given, ['kind', 'artifact', 'path', 'format'], '"source"');
+  if (kind !== 'artifact') throw refused('"source.kind" must be "artifact" or "document_field"');
   if (typeof artifact !== 'string' || artifact === '') {
-    throw refused('`source.artifact` is missing: the name of the enrichment whose artifacts edges are made of');
+    throw refused('"source.artifact" is missing: the name of the enrichment whose artifacts edges are made of');
   }
   if (inline !== undefined && artifact !== inline) {
-    throw refused(`\`source.artifact\` is "${artifact.slice(0, 64)}", but \`artifact\` declares "${inline}"`);
+    throw refused(`"source.artifact" is "${artifact.slice(0, 64)}", but "artifact" declares "${inline}"`);
   }
-  if (typeof path !== 'string') throw refused('`source.path` must be a path such as "$" or "$.result"');
+  if (typeof path !== 'string') throw refused('"source.path" must be a path such as "$" or "$.result"');
   const known = edgeFormats.find((each) => each === format);
-  if (known === undefined) throw refused(`\`source.format\` must be one of ${edgeFormats.join(', ')}`);
+  if (known === undefined) throw refused(`"source.format" must be one of ${edgeFormats.join(', ')}`);
   return { kind, artifact, path: path === '$' ? path : rootedPath(path), format: known };
 }
 
@@ -79,12 +79,12 @@ function readNodes(given: unknown): EdgeSourceConfig['nodes'] {
     model = 'document',
     source,
     target = usualTarget,
-  } = only(membersOf(given, '`nodes`'), ['model', 'source', 'target'], '`nodes`');
-  if (model !== 'document') throw refused('`nodes.model` can only be "document": edges lead from documents');
+  } = only(membersOf(given, '"nodes"'), ['model', 'source', 'target'], '"nodes"');
+  if (model !== 'document') throw refused('"nodes.model" can only be "document": edges lead from documents');
   if (source !== undefined) {
-    throw refused('`nodes.source` is not taken: an edge leads from the document whose artifact it is made of');
+    throw refused('"nodes.source" is not taken: an edge leads from the document whose artifact it is made of');
   }
-  return { model, target: templateOf(target, '`nodes.target`') };
+  return { model, target: templateOf(target, '"nodes.target"') };
 }
 
 function readEdge(given: unknown): EdgeSourceConfig['edge'] {
@@ -92,29 +92,29 @@ function readEdge(given: unknown): EdgeSourceConfig['edge'] {
     type = usualType,
     weight,
     metadata,
-  } = only(membersOf(given, '`edge`'), ['type', 'weight', 'metadata'], '`edge`');
+  } = only(membersOf(given, '"edge"'), ['type', 'weight', 'metadata'], '"edge"');
   if (typeof weight === 'number' && !Number.isFinite(Math.fround(weight))) {
-    throw refused('`edge.weight` must be a number that 32 bits can hold, or a template of one');
+    throw refused('"edge.weight" must be a number that 32 bits can hold, or a template of one');
   }
   return {
-    type: templateOf(type, '`edge.type`'),
+    type: templateOf(type, '"edge.type"'),
     ...(weight === undefined
       ? {}
-      : { weight: typeof weight === 'number' ? weight : templateOf(weight, '`edge.weight`') }),
+      : { weight: typeof weight === 'number' ? weight : templateOf(weight, '"edge.weight"') }),
     ...(metadata === undefined ? {} : { metadata: readMetadata(metadata) }),
   };
 }
 
 function readMetadata(given: unknown): Readonly<Record<string, unknown>> {
-  const metadata = membersOf(given, '`edge.metadata`');
+  const metadata = membersOf(given, '"edge.metadata"');
   if (JSON.stringify(metadata).length <= limits.templateCharsMax) return metadata;
-  throw refused(`\`edge.metadata\` may have ${limits.templateCharsMax} characters at most`);
+  throw refused(`"edge.metadata" may have ${limits.templateCharsMax} characters at most`);
 }
 
 function readContext(given: unknown): { doc_fields: readonly string[] } {
-  const { doc_fields: fields } = only(membersOf(given, '`context`'), ['doc_fields'], '`context`');
+  const { doc_fields: fields } = only(membersOf(given, '"context"'), ['doc_fields'], '"context"');
   if (!Array.isArray(fields) || fields.length > docFieldsMax || !fields.every((each) => typeof each === 'string')) {
-    throw refused(`\`context.doc_fields\` must be an array of at most ${docFieldsMax} paths of member names`);
+    throw refused(`"context.doc_fields" must be an array of at most ${docFieldsMax} paths of member names`);
   }
   return { doc_fields: fields.map((field: string) => rootedPath(field).slice(2)) };
 }

@@ -32,7 +32,7 @@ export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexCon
   }
   if ('summarizer' in config) {
     throw refused(
-      'an embeddings index takes no `summarizer`; write the summary into a member of the document and index that',
+      'an embeddings index takes no "summarizer"; write the summary into a member of the document and index that',
     );
   }
   const artifact = readArtifactSource(config);
@@ -40,7 +40,7 @@ export function readEmbeddingsConfig(common: CommonIndexConfig, config: IndexCon
   const managed = config.external === true ? undefined : readManagedMembers(config);
   for (const member of managedMembers) {
     if (managed || config[member] === undefined) continue;
-    throw refused(`an index with \`external\` takes its vectors from \`_embeddings\`: leave \`${member}\` out`);
+    throw refused(`an index with "external" takes its vectors from "_embeddings": leave "${member}" out`);
   }
   return config.sparse === true ? readSparse(common, config, managed) : readDense(common, config, managed);
 }
@@ -56,7 +56,7 @@ function readPolicies(config: IndexConfig): EmbeddingsPolicies {
 
 function readOneOf<Name extends string>(member: string, value: string | undefined, names: readonly Name[]) {
   const known = names.find((name) => name === value);
-  if (value !== undefined && known === undefined) throw refused(`\`${member}\` must be one of ${names.join(', ')}`);
+  if (value !== undefined && known === undefined) throw refused(`"${member}" must be one of ${names.join(', ')}`);
   return known;
 }
 
@@ -65,7 +65,7 @@ function readArtifactSource({ source_artifact_name: name, artifact_name: other, 
   const [first, ...more] = sources ?? [];
   const given = [name, other, first?.artifact].filter((each) => each !== undefined);
   if (more.length > 0 || (sources && first === undefined) || given.length > 1) {
-    throw refused('an index holds the vectors of one enrichment: name it once, as `source_artifact_name`');
+    throw refused('an index holds the vectors of one enrichment: name it once, as "source_artifact_name"');
   }
   return given[0];
 }
@@ -74,11 +74,11 @@ function readArtifactSource({ source_artifact_name: name, artifact_name: other, 
 function readOverArtifact(common: CommonIndexConfig, config: IndexConfig, artifact: string): DenseConfig {
   for (const member of managedMembers) {
     if (config[member] === undefined) continue;
-    throw refused(`an index over an enrichment takes its vectors from there: leave \`${member}\` out`);
+    throw refused(`an index over an enrichment takes its vectors from there: leave "${member}" out`);
   }
   if (config.external === true || config.sparse === true) {
     const member = config.external === true ? 'external' : 'sparse';
-    throw refused(`an index over an enrichment has its dense vectors: leave \`${member}\` out`);
+    throw refused(`an index over an enrichment has its dense vectors: leave "${member}" out`);
   }
   return readDense(common, config, { source_artifact_name: artifact });
 }
@@ -86,13 +86,13 @@ function readOverArtifact(common: CommonIndexConfig, config: IndexConfig, artifa
 function readDense(common: CommonIndexConfig, config: IndexConfig, managed: VectorSource | undefined): DenseConfig {
   for (const member of sparseMembers) {
     if (config[member] === undefined) continue;
-    throw refused(`\`${member}\` belongs to sparse indexes: set \`sparse\` to true, or leave it out`);
+    throw refused(`"${member}" belongs to sparse indexes: set "sparse" to true, or leave it out`);
   }
   if (config.dimension === undefined && managed === undefined) {
-    throw refused('`dimension` is missing: an external index of dense vectors needs the length of its vectors');
+    throw refused('"dimension" is missing: an external index of dense vectors needs the length of its vectors');
   }
   if (config.dimension !== undefined && !isIntegerWithin(config.dimension, 1, limits.vectorDimensionMax)) {
-    throw refused(`\`dimension\` must be an integer from 1 to ${limits.vectorDimensionMax}`);
+    throw refused(`"dimension" must be an integer from 1 to ${limits.vectorDimensionMax}`);
   }
   // The embedder of a managed index tells.
   const dimension = config.dimension ?? unknownDimension;
@@ -110,23 +110,23 @@ function readDense(common: CommonIndexConfig, config: IndexConfig, managed: Vect
 
 function readMetric(value: string): DistanceMetric {
   const metric = distanceMetrics.find((known) => known === value);
-  if (metric === undefined) throw refused(`\`distance_metric\` must be one of ${distanceMetrics.join(', ')}`);
+  if (metric === undefined) throw refused(`"distance_metric" must be one of ${distanceMetrics.join(', ')}`);
   return metric;
 }
 
 function readSparse(common: CommonIndexConfig, config: IndexConfig, managed: ManagedMembers | undefined): SparseConfig {
   if (config.distance_metric !== undefined && config.distance_metric !== 'inner_product') {
-    throw refused('a sparse index scores by the dot product: leave `distance_metric` out');
+    throw refused('a sparse index scores by the dot product: leave "distance_metric" out');
   }
   const { top_k = 10, min_weight = 0, chunk_size = 1024 } = config;
   if (!isIntegerWithin(top_k, 1, limits.queryLimitMax)) {
-    throw refused(`\`top_k\` must be an integer from 1 to ${limits.queryLimitMax}`);
+    throw refused(`"top_k" must be an integer from 1 to ${limits.queryLimitMax}`);
   }
   if (!(min_weight >= 0 && Number.isFinite(Math.fround(min_weight)))) {
-    throw refused('`min_weight` must be a number of at least 0 that 32 bits can hold');
+    throw refused('"min_weight" must be a number of at least 0 that 32 bits can hold');
   }
   if (!isIntegerWithin(chunk_size, 64, limits.sparseChunkMax)) {
-    throw refused(`\`chunk_size\` must be an integer from 64 to ${limits.sparseChunkMax}`);
+    throw refused(`"chunk_size" must be an integer from 64 to ${limits.sparseChunkMax}`);
   }
   const external = managed === undefined;
   const policies = readPolicies(config);

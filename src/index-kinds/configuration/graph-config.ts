@@ -26,13 +26,13 @@ const edgeTypeMembers = [
 export function readGraphConfig(common: CommonIndexConfig, config: IndexConfig): GraphConfig {
   const members = config as Record<string, unknown>;
   for (const member of unbuilt) {
-    if (members[member] !== undefined) throw refused(`\`${member}\` of a graph index is not built yet; leave it out`);
+    if (members[member] !== undefined) throw refused(`"${member}" of a graph index is not built yet; leave it out`);
   }
   const inline = readInline(members.artifact);
   const source = readEdgeSource(members, inline?.name);
   const { ttl_duration: ttl, edge_types: types, max_edges_per_document: most = 0 } = members;
   if (!(Number.isSafeInteger(most) && (most as number) >= 0 && (most as number) <= limits.edgesPerDocumentMax)) {
-    const message = `\`max_edges_per_document\` must be an integer from 0, which is no bound, to ${limits.edgesPerDocumentMax}`;
+    const message = `"max_edges_per_document" must be an integer from 0, which is no bound, to ${limits.edgesPerDocumentMax}`;
     throw refused(message);
   }
   const edgeTypes = readEdgeTypes(types);
@@ -54,58 +54,58 @@ function readInline(artifact: unknown): ArtifactConfig | undefined {
   const isNamed = typeof artifact === 'object' && artifact !== null && Object.hasOwn(artifact, 'name');
   const [inline] = isNamed ? readIndexEnrichments([artifact]) : [];
   if (typeof inline === 'object') return inline;
-  throw refused('`artifact` must be an enrichment with a `name`; name one that the table has in `source.artifact`');
+  throw refused('"artifact" must be an enrichment with a "name"; name one that the table has in "source.artifact"');
 }
 
 /** Edges of artifacts are known after the commit, when a write can be refused no more. */
 function refuseOfDocuments(types: readonly EdgeTypeConfig[]): void {
   const type = types.find(({ field, topology }) => field !== undefined || topology === 'tree');
   if (!type) return;
-  const member = type.field === undefined ? '`topology` "tree"' : '`field`';
-  throw refused(`\`edge_types\`, type "${type.name}": ${member} goes with edges that come with their documents`);
+  const member = type.field === undefined ? '"topology" of "tree"' : '"field"';
+  throw refused(`"edge_types", type "${type.name}": ${member} goes with edges that come with their documents`);
 }
 
 function readTtl(ttl: unknown): string {
-  if (typeof ttl !== 'string') throw refused('`ttl_duration` must be a duration such as "30d"');
+  if (typeof ttl !== 'string') throw refused('"ttl_duration" must be a duration such as "30d"');
   try {
     if (parseDuration(ttl) > 0) return ttl;
   } catch (error) {
-    if (error instanceof DurationError) throw refused(`\`ttl_duration\`: ${error.message}`);
+    if (error instanceof DurationError) throw refused(`"ttl_duration": ${error.message}`);
     throw error;
   }
-  throw refused('`ttl_duration` must be longer than nothing');
+  throw refused('"ttl_duration" must be longer than nothing');
 }
 
 function readEdgeTypes(types: unknown): EdgeTypeConfig[] {
   if (types === undefined) return [];
-  if (!Array.isArray(types)) throw refused('`edge_types` must be an array of objects with a `name`');
-  if (types.length > limits.edgeTypesMax) throw refused(`\`edge_types\` may name at most ${limits.edgeTypesMax} types`);
+  if (!Array.isArray(types)) throw refused('"edge_types" must be an array of objects with a "name"');
+  if (types.length > limits.edgeTypesMax) throw refused(`"edge_types" may name at most ${limits.edgeTypesMax} types`);
   const read = types.map(readEdgeType);
   const names = read.map(({ name }) => name);
   const twin = names.find((name, at) => names.indexOf(name) !== at);
-  if (twin !== undefined) throw refused(`\`edge_types\` has "${twin}" twice`);
+  if (twin !== undefined) throw refused(`"edge_types" has "${twin}" twice`);
   return read;
 }
 
 function readEdgeType(type: unknown): EdgeTypeConfig {
-  const members = membersOf(type, 'each of `edge_types`');
+  const members = membersOf(type, 'each of "edge_types"');
   const stray = Object.keys(members).find((member) => !edgeTypeMembers.includes(member));
   if (stray !== undefined) {
     throw refused(`a type of edges has no member "${stray}".${suggestion(stray, edgeTypeMembers)}`);
   }
   const { name, field, topology = 'graph', min_weight: least = 0, max_weight: most } = members;
   if (typeof name !== 'string' || name === '' || Buffer.byteLength(name) > limits.edgeTypeBytesMax) {
-    throw refused(`\`edge_types\`: \`name\` must be a text of 1 to ${limits.edgeTypeBytesMax} bytes`);
+    throw refused(`"edge_types": "name" must be a text of 1 to ${limits.edgeTypeBytesMax} bytes`);
   }
-  const at = `\`edge_types\`, type "${name}"`;
-  if (topology !== 'graph' && topology !== 'tree') throw refused(`${at}: \`topology\` must be "graph" or "tree"`);
-  if (!isWeight(least)) throw refused(`${at}: \`min_weight\` must be a number that 32 bits can hold`);
+  const at = `"edge_types", type "${name}"`;
+  if (topology !== 'graph' && topology !== 'tree') throw refused(`${at}: "topology" must be "graph" or "tree"`);
+  if (!isWeight(least)) throw refused(`${at}: "min_weight" must be a number that 32 bits can hold`);
   if (most !== undefined && !(isWeight(most) && most >= least)) {
-    throw refused(`${at}: \`max_weight\` must be a number from \`min_weight\` on that 32 bits can hold`);
+    throw refused(`${at}: "max_weight" must be a number from "min_weight" on that 32 bits can hold`);
   }
   const { allow_self_loops: loops = true, required_metadata: required = [] } = members;
-  if (typeof loops !== 'boolean') throw refused(`${at}: \`allow_self_loops\` must be true or false`);
-  if (!isStrings(required)) throw refused(`${at}: \`required_metadata\` must be an array of member names`);
+  if (typeof loops !== 'boolean') throw refused(`${at}: "allow_self_loops" must be true or false`);
+  if (!isStrings(required)) throw refused(`${at}: "required_metadata" must be an array of member names`);
   return {
     name,
     ...(field === undefined ? {} : { field: barePath(field, at) }),
@@ -124,7 +124,7 @@ function barePath(field: unknown, at: string): string {
   if (isPath && path.split('.').every((name) => name !== '' && !/[[\]*?'"]/.test(name)) && !path.startsWith('_')) {
     return path;
   }
-  throw refused(`${at}: \`field\` must be a path of member names, such as "author" or "$.links.next"`);
+  throw refused(`${at}: "field" must be a path of member names, such as "author" or "$.links.next"`);
 }
 
 function isWeight(value: unknown): value is number {

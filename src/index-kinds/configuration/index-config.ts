@@ -76,7 +76,7 @@ export function primaryIndexConfig(schemaVersion: number, name = primaryIndexNam
 /** Checks the configuration of an index that a user adds under `name`. */
 export function readIndexConfig(name: string, config: IndexConfig): CheckedIndexConfig {
   if (config.name !== undefined && config.name !== name) {
-    throw new ServiceError('invalid_request', `\`name\` is "${config.name}" but the index is created as "${name}"`);
+    throw new ServiceError('invalid_request', `"name" is "${config.name}" but the index is created as "${name}"`);
   }
   if (name.startsWith(primaryIndexPrefix)) {
     throw new ServiceError('invalid_name', `index names that begin with "${primaryIndexPrefix}" belong to the server`);
@@ -98,7 +98,7 @@ export function readIndexConfig(name: string, config: IndexConfig): CheckedIndex
 
 function readAlgebraicConfig(common: CommonIndexConfig, config: IndexConfig): AlgebraicConfig {
   if (config.derive_from_schema === true) return { ...common, type: 'algebraic', derive_from_schema: true };
-  const message = '`derive_from_schema` of an algebraic index must be true: it counts the scalars of the schema';
+  const message = '"derive_from_schema" of an algebraic index must be true: it counts the scalars of the schema';
   throw new ServiceError('invalid_request', message);
 }
 
@@ -108,7 +108,7 @@ function inferType(config: IndexConfig): string {
   if (ofEmbeddings.some((member) => members.includes(member))) {
     return 'embeddings';
   }
-  const message = '`type` is missing: give "full_text", "embeddings", "graph" or "algebraic"';
+  const message = '"type" is missing: give "full_text", "embeddings", "graph" or "algebraic"';
   throw new ServiceError('invalid_request', message);
 }
 

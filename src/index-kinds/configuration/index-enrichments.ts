@@ -11,7 +11,7 @@ export function readIndexEnrichments(given: readonly unknown[]): IndexEnrichment
   return given.map((each) => {
     if (typeof each === 'string') return each;
     if (!Value.Check(artifactEnrichment, each) || each.name === undefined) {
-      throw new ServiceError('invalid_request', '`enrichments` of an index are names, or enrichments with a `name`');
+      throw new ServiceError('invalid_request', '"enrichments" of an index are names, or enrichments with a "name"');
     }
     return readArtifactConfig(each.name, each);
   });

@@ -45,17 +45,17 @@ export interface ManagedSource {
  */
 export function readManagedMembers(config: IndexConfig): ManagedMembers {
   const { field, template, embedder, chunker } = config;
-  const orExternal = 'or set `external` to true and write the vectors yourself';
+  const orExternal = 'or set "external" to true and write the vectors yourself';
   if (field === undefined && template === undefined) {
-    throw refused(`give \`field\` or \`template\`: what is to be embedded; ${orExternal}`);
+    throw refused(`give "field" or "template": what is to be embedded; ${orExternal}`);
   }
-  if (embedder === undefined) throw refused(`\`embedder\` is missing: what makes the vectors; ${orExternal}`);
+  if (embedder === undefined) throw refused(`"embedder" is missing: what makes the vectors; ${orExternal}`);
   readProviderConfig(embedder, 'embed', 'embedder');
   if (chunker !== undefined && readIndexChunker(chunker, embedder).together && config.sparse === true) {
-    throw refused('`chunker.late` goes with dense vectors alone: leave it out, or set `sparse` to false');
+    throw refused('"chunker.late" goes with dense vectors alone: leave it out, or set "sparse" to false');
   }
   if (template !== undefined && template.length > limits.templateCharsMax) {
-    throw refused(`\`template\` may have ${limits.templateCharsMax} characters at most`);
+    throw refused(`"template" may have ${limits.templateCharsMax} characters at most`);
   }
   return {
     ...(field === undefined ? {} : { field: rootedPath(field) }),
@@ -71,15 +71,15 @@ function readIndexChunker(
   embedder: Record<string, unknown>,
 ): { chunker: ChunkerConfig; together: boolean } {
   const read = readChunkerConfig(chunker, 'chunker', limits.documentChunksMax);
-  if (typeof late !== 'boolean') throw refused('`chunker.late` must be true or false');
+  if (typeof late !== 'boolean') throw refused('"chunker.late" must be true or false');
   const { provider, url } = readProviderConfig(embedder, 'embed', 'embedder');
   if (late && (provider !== 'service' || url !== undefined)) {
     throw refused(
-      '`chunker.late` needs a model of this server: its `embedder` has the provider "service" and no `url`',
+      '"chunker.late" needs a model of this server: its "embedder" has the provider "service" and no "url"',
     );
   }
   if (late && read.by === 'tokens' && read.overlapTokens > 0) {
-    throw refused('`chunker.late` goes with `overlap_tokens` of 0: its chunks see one another anyway');
+    throw refused('"chunker.late" goes with "overlap_tokens" of 0: its chunks see one another anyway');
   }
   return { chunker: read, together: late };
 }

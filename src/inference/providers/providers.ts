@@ -196,7 +196,7 @@ export class Providers {
     if (given === undefined) {
       throw new ServiceError(
         'upstream_refused',
-        'there is no key for this address: give `access_key_id` and `secret_access_key`',
+        'there is no key for this address: give "access_key_id" and "secret_access_key"',
       );
     }
     const token = given.sessionToken;

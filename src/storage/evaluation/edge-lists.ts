@@ -66,7 +66,7 @@ export class EdgeLists {
     const most = rules?.maxEdges || edgesMax;
     if (edges.length > most) {
       const name = rules?.name ?? partId;
-      const message = `document "${key()}": \`_edges.${name}\` would have ${edges.length} edges; the index takes ${most}`;
+      const message = `document "${key()}": "_edges.${name}" would have ${edges.length} edges; the index takes ${most}`;
       throw new ServiceError('too_many_edges', message);
     }
     return edges.length === 0 ? undefined : edgesBody(partId, edges, stamp);
@@ -130,7 +130,7 @@ export class EdgeLists {
       const targets = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
       for (const target of targets) {
         if (typeof target !== 'string') {
-          const message = `document "${key}": \`_edges.${name}\` makes edges of the field "${path}", which must hold a key or an array of keys`;
+          const message = `document "${key}": "_edges.${name}" makes edges of the field "${path}", which must hold a key or an array of keys`;
           throw new ServiceError('invalid_edge', message);
         }
         const [createdMs, updatedMs] = [this.#timeMs, this.#timeMs];

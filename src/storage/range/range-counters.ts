@@ -29,7 +29,7 @@ export function readCounters(database: Database, firstSequence: number): Omit<Ra
   const column = (name: string): number => {
     const value = last[name];
     if (typeof value === 'number') return value;
-    throw new ServiceError('data_corrupted', `a range file has lost its counters (${name}); run \`sundew check\``);
+    throw new ServiceError('data_corrupted', `a range file has lost its counters (${name}); run "sundew check"`);
   };
   return {
     documents: column('documents'),

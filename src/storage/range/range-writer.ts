@@ -50,7 +50,7 @@ export class RangeWriter {
       generation: number;
       first_sequence: number;
     } | null;
-    if (!identity) throw new ServiceError('data_corrupted', 'a range file has no identity row; run `sundew check`');
+    if (!identity) throw new ServiceError('data_corrupted', 'a range file has no identity row; run "sundew check"');
     this.rangeId = identity.range_id;
     this.generation = identity.generation;
     this.firstSequence = identity.first_sequence;

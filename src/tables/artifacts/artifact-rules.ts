@@ -84,24 +84,24 @@ export function overArtifact(config: CheckedIndexConfig, artifacts: readonly Art
   const artifact = artifacts.find(({ name }) => name === wanted);
   if (!artifact) {
     if (config.type === 'graph') {
-      const message = `\`source.artifact\`: the table has no enrichment "${wanted.slice(0, 64)}"`;
+      const message = `"source.artifact": the table has no enrichment "${wanted.slice(0, 64)}"`;
       throw new ServiceError('artifact_not_found', message);
     }
-    const message = `\`source_artifact_name\`: the table has no enrichment "${wanted.slice(0, 64)}"`;
+    const message = `"source_artifact_name": the table has no enrichment "${wanted.slice(0, 64)}"`;
     throw new ServiceError('missing_embedding_artifact_enrichment', message);
   }
   if (config.type === 'graph') {
     if (artifact.kind === 'asset') return config;
-    throw refused(`\`source.artifact\`: "${wanted}" is of kind "${artifact.kind}"; edges are made of kind "asset"`);
+    throw refused(`"source.artifact": "${wanted}" is of kind "${artifact.kind}"; edges are made of kind "asset"`);
   }
   if (config.type !== 'embeddings' || config.sparse) return config;
   const { kind, expected_dims: dimension } = artifact;
   if (kind !== 'embedding' || dimension === undefined) {
-    const message = `\`source_artifact_name\`: "${wanted}" is of kind "${kind}"; an index holds those of kind "embedding"`;
+    const message = `"source_artifact_name": "${wanted}" is of kind "${kind}"; an index holds those of kind "embedding"`;
     throw new ServiceError('missing_embedding_artifact_producer', message);
   }
   if (config.dimension !== unknownDimension && config.dimension !== dimension) {
-    throw refused(`\`dimension\` is ${config.dimension}, but enrichment "${wanted}" makes vectors of ${dimension}`);
+    throw refused(`"dimension" is ${config.dimension}, but enrichment "${wanted}" makes vectors of ${dimension}`);
   }
   return { ...config, dimension };
 }
@@ -125,7 +125,7 @@ export function newAmong(
 export function requireNamed(declared: readonly unknown[], present: readonly { readonly name: string }[]): void {
   const missing = declared.find((each) => typeof each === 'string' && !present.some(({ name }) => name === each));
   if (missing === undefined) return;
-  throw new ServiceError('artifact_not_found', `\`enrichments\`: the table has no enrichment "${missing}"`);
+  throw new ServiceError('artifact_not_found', `"enrichments": the table has no enrichment "${missing}"`);
 }
 
 function refused(message: string): ServiceError {

@@ -57,7 +57,7 @@ export class IndexPreviews {
     const identity = { name: indexName, incarnation: 0, partId: 0, memOnly: false };
     const preview = enrichment.preview(defineIndex(identity, config, undefined), caller);
     if (!preview) {
-      const message = `there is nothing to preview of "${indexName}": a preview is of an index with an \`embedder\``;
+      const message = `there is nothing to preview of "${indexName}": a preview is of an index with an "embedder"`;
       throw new ServiceError('invalid_request', message);
     }
     const documents: PreviewedIndexDocument[] = [];
@@ -112,7 +112,7 @@ export class IndexPreviews {
 function configOf(table: Table, name: string): CheckedIndexConfig {
   const index = table.listedIndexes.find((each) => each.name === name);
   if (index) return index.config;
-  const message = `table "${table.name}" has no index "${name}"; give a \`config\` to preview one that is yet to be created`;
+  const message = `table "${table.name}" has no index "${name}"; give a "config" to preview one that is yet to be created`;
   throw new ServiceError('index_not_found', message);
 }
 

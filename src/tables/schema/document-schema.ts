@@ -74,7 +74,7 @@ export function nextSchema(requested: TableSchema, previous: TableSchema | undef
 /** Others may name its rows, and have been checked with it. */
 function refuseOtherMode(requested: TableSchema, previous: TableSchema): void {
   if (isRelational(requested) === isRelational(previous)) return;
-  const message = '`storage_mode` of a table cannot be changed: create another table and copy the documents';
+  const message = '"storage_mode" of a table cannot be changed: create another table and copy the documents';
   throw new ServiceError('invalid_schema', message);
 }
 

@@ -48,7 +48,7 @@ export class SchemaChange {
     return this.#changes.run(table.name, async () => {
       const current = table.settings.schema;
       if (!holds(current)) {
-        const message = 'the schema has changed since it was read; read the table again and send its `ETag`';
+        const message = 'the schema has changed since it was read; read the table again and send its "ETag"';
         throw new ServiceError('precondition_failed', message);
       }
       const next = nextSchema(requested, current);

@@ -19,5 +19,5 @@ export function checkSchemaMembers(schema: TableSchema): void {
   }
   refuseMisspelledMembers(schema, members, 'A schema');
   relationalColumns(schema);
-  if (schema.ttl) refuseMisspelledMembers(schema.ttl, Object.keys(tableSchema.properties.ttl.properties), '`ttl`');
+  if (schema.ttl) refuseMisspelledMembers(schema.ttl, Object.keys(tableSchema.properties.ttl.properties), '"ttl"');
 }

@@ -379,6 +379,6 @@ interface Stamp {
 }
 
 function noOperations(): ServiceError {
-  const message = 'the request holds no operations; give `inserts`, `deletes` or `transforms`';
+  const message = 'the request holds no operations; give "inserts", "deletes" or "transforms"';
   return new ServiceError('invalid_request', message);
 }

@@ -29,8 +29,8 @@ export function readMergeEnvelope(json: string): MergeEnvelope {
   const envelope = JSON.parse(json) as Record<string, unknown>;
   refuseMisspelledMembers(envelope, Object.keys(mergeRequest.properties), 'The body');
   const { last_merged_id: lastMergedId = '', dry_run: dryRun = false } = envelope;
-  if (typeof lastMergedId !== 'string') throw new ServiceError('invalid_request', '`last_merged_id` must be a string');
-  if (typeof dryRun !== 'boolean') throw new ServiceError('invalid_request', '`dry_run` must be a boolean');
+  if (typeof lastMergedId !== 'string') throw new ServiceError('invalid_request', '"last_merged_id" must be a string');
+  if (typeof dryRun !== 'boolean') throw new ServiceError('invalid_request', '"dry_run" must be a boolean');
   const hasRecords = Object.hasOwn(envelope, 'records');
   return { lastMergedId, hasRecords, dryRun, wait: readSyncLevel(envelope.sync_level, 'write') };
 }
@@ -42,8 +42,8 @@ export function readMergeEnvelope(json: string): MergeEnvelope {
 export function checkRecords(envelope: MergeEnvelope, records: number): void {
   if (records > 0 || (envelope.hasRecords && envelope.lastMergedId !== '')) return;
   const message = envelope.hasRecords
-    ? '`records` may be empty only together with `last_merged_id`: the last call, which deletes every key after it'
-    : '`records` must be an object of keys and documents';
+    ? '"records" may be empty only together with "last_merged_id": the last call, which deletes every key after it'
+    : '"records" must be an object of keys and documents';
   throw new ServiceError('invalid_request', message);
 }
 
@@ -59,7 +59,7 @@ export async function planMerge(
   await forEachYielding(frame.rowCount, (row) => {
     const key = frame.key(row);
     if (compareKeys(key, from) <= 0) {
-      const message = `every key of \`records\` must come after \`last_merged_id\`; ${JSON.stringify(key)} does not`;
+      const message = `every key of "records" must come after "last_merged_id"; ${JSON.stringify(key)} does not`;
       throw new ServiceError('invalid_request', message);
     }
     if (compareKeys(key, greatest) > 0) greatest = key;

@@ -13,10 +13,10 @@ import { intervalOf } from './frame-split.ts';
  */
 export function readAssertion(tables: TableLookup, item: ReadSetItem, caller: Caller): ReadAssertion {
   const table = tables.get(item.table, caller, 'read');
-  requireWholeTable(caller, item.table, '`read_set`');
+  requireWholeTable(caller, item.table, '"read_set"');
   checkDocumentKey(item.key);
   if (!/^\d{1,16}$/.test(item.version)) {
-    throw new ServiceError('invalid_request', '`version` in `read_set` must be the decimal text of a lookup header');
+    throw new ServiceError('invalid_request', '"version" in "read_set" must be the decimal text of a lookup header');
   }
   const range = must(table.ranges[intervalOf(item.key, table.ranges)], 'intervals cover every key');
   return { rangeId: range.rangeId, key: item.key, version: Number(item.version), table: item.table };

@@ -18,7 +18,7 @@ export function strongest(waits: readonly IndexWait[]): IndexWait {
 export function readSyncLevel(value: unknown, fallback: SyncLevel): IndexWait {
   const level = value ?? fallback;
   if (!(syncLevels as readonly unknown[]).includes(level)) {
-    throw new ServiceError('invalid_request', `\`sync_level\` must be one of ${syncLevels.join(', ')}`);
+    throw new ServiceError('invalid_request', `"sync_level" must be one of ${syncLevels.join(', ')}`);
   }
   switch (level as SyncLevel) {
     case 'propose':

@@ -42,14 +42,14 @@ export async function readTablesRequest(
 }
 
 function readReadSet(value: unknown): ReadSetItem[] {
-  if (!Array.isArray(value)) throw new ServiceError('invalid_request', '`read_set` must be an array');
+  if (!Array.isArray(value)) throw new ServiceError('invalid_request', '"read_set" must be an array');
   if (value.length > limits.readSetKeysMax) {
-    throw new ServiceError('limit_exceeded', `\`read_set\` may name at most ${limits.readSetKeysMax} documents`);
+    throw new ServiceError('limit_exceeded', `"read_set" may name at most ${limits.readSetKeysMax} documents`);
   }
   return value.map((item: unknown) => {
     const { table, key, version } = (item ?? {}) as Record<string, unknown>;
     if (typeof table !== 'string' || typeof key !== 'string' || typeof version !== 'string') {
-      const message = 'each entry of `read_set` must be {table, key, version}, all strings';
+      const message = 'each entry of "read_set" must be {table, key, version}, all strings';
       throw new ServiceError('invalid_request', message);
     }
     return { table, key, version };

@@ -62,9 +62,7 @@ describe('an enrichment', () => {
     ['producer_json', chunk, embedder],
   ];
   test.each(strangers)('has no `%s` where that belongs to other kinds', (member, on, value) => {
-    expect(() => readArtifactConfig('made', { ...on, [member]: value })).toThrow(
-      `\`${member}\` belongs to enrichments`,
-    );
+    expect(() => readArtifactConfig('made', { ...on, [member]: value })).toThrow(`"${member}" belongs to enrichments`);
   });
 
   test.each([

@@ -21,9 +21,9 @@ describe('the configuration of a provider', () => {
   });
 
   test.each([
-    [{}, 'invalid_request', '`embedder.provider` is missing'],
-    [{ provider: 'openai' }, 'invalid_request', '`embedder.model` is missing'],
-    [{ ...openai, model: 7 }, 'invalid_request', '`embedder.model` must be a string'],
+    [{}, 'invalid_request', '"embedder.provider" is missing'],
+    [{ provider: 'openai' }, 'invalid_request', '"embedder.model" is missing'],
+    [{ ...openai, model: 7 }, 'invalid_request', '"embedder.model" must be a string'],
     [{ ...openai, modle: 'm' }, 'invalid_request', 'Did you mean "model"?'],
     [{ ...openai, region: 'us-east-1' }, 'invalid_request', 'has no member "region" with this provider'],
     [{ ...openai, url: 'file:///etc/passwd' }, 'invalid_request', 'must be an http or https URL'],

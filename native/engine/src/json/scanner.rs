@@ -133,9 +133,9 @@ impl<'a> Scanner<'a> {
         let mut object = self.open_object(depth)?;
         while let Some(name) = self.next_member(&mut object)? {
             self.named_value(depth + 1).map_err(|error| {
-                let inner = error.message.strip_prefix("in `");
-                let rest = inner.map_or_else(|| format!("`: {}", error.message), |inner| format!(".{inner}"));
-                EngineError::new(error.code, format!("in `{}{rest}", shorten(&self.decode(name))))
+                let inner = error.message.strip_prefix("in \"");
+                let rest = inner.map_or_else(|| format!("\": {}", error.message), |inner| format!(".{inner}"));
+                EngineError::new(error.code, format!("in \"{}{rest}", shorten(&self.decode(name))))
             })?;
         }
         Ok(())

@@ -122,7 +122,7 @@ fn check_document_schemas(schema: &Map<String, Value>) -> Result<(), EngineError
             return Err(unusable("document_schemas has a type without a name"));
         }
         let Value::Object(document_type) = document_type else {
-            return Err(unusable(format!("{path} must be an object with a `schema`")));
+            return Err(unusable(format!("{path} must be an object with a \"schema\"")));
         };
         expect(document_type, &format!("{path}."), "description", Value::is_string, "a string")?;
         expect(document_type, &format!("{path}."), "schema", Value::is_object, "a JSON Schema object")?;

@@ -61,6 +61,6 @@ pub(super) struct MemberPosition<'a> {
 impl MemberPosition<'_> {
     pub fn error(&self, code: &'static str, what: &str) -> EngineError {
         let Self { key, member, index } = self;
-        EngineError::new(code, format!("document {:?}: `{member}.{}` {what}", shorten(key), shorten(index)))
+        EngineError::new(code, format!("document {:?}: \"{member}.{}\" {what}", shorten(key), shorten(index)))
     }
 }

@@ -8,7 +8,7 @@ pub(crate) fn is_kept_by_server(member: &str) -> bool {
 }
 
 pub(crate) fn kept_by_server(member: &str) -> String {
-    format!("`{member}` is kept by the server; leave it out")
+    format!("\"{member}\" is kept by the server; leave it out")
 }
 
 pub(crate) fn shape(message: impl Into<String>) -> EngineError {

@@ -19,7 +19,7 @@ pub(crate) fn scan_transform(
     limits: &ScanLimits,
     index: usize,
 ) -> Result<ScannedTransform, EngineError> {
-    let refuse = |what: &str| shape(format!("`transforms[{index}]`{what}"));
+    let refuse = |what: &str| shape(format!("\"transforms[{index}]\"{what}"));
     if scanner.peek() != Some(b'{') {
         scanner.value(0)?;
         return Err(refuse(" must be an object"));
@@ -32,18 +32,18 @@ pub(crate) fn scan_transform(
     while let Some(name) = scanner.next_member(&mut object)? {
         match &*scanner.decode(name) {
             "key" if scanner.peek() == Some(b'"') => key = Some(scanner.string()?),
-            "key" => return Err(refuse(": `key` must be a string")),
+            "key" => return Err(refuse(": \"key\" must be a string")),
             "operations" if scanner.peek() == Some(b'[') => {
                 let start = scanner.position();
                 scan_operations(scanner, limits, index)?;
                 operations = Some(start..scanner.position());
             }
-            "operations" => return Err(refuse(": `operations` must be an array")),
+            "operations" => return Err(refuse(": \"operations\" must be an array")),
             "upsert" => {
                 upsert = match scanner.peek() {
                     Some(b't') => true,
                     Some(b'f' | b'n') => false,
-                    _ => return Err(refuse(": `upsert` must be a boolean")),
+                    _ => return Err(refuse(": \"upsert\" must be a boolean")),
                 };
                 scanner.value(0)?;
             }
@@ -51,11 +51,11 @@ pub(crate) fn scan_transform(
         }
     }
     scanner.restart_member_count(u32::MAX);
-    let key = key.ok_or_else(|| refuse(" has no `key`"))?;
-    let operations = operations.ok_or_else(|| refuse(" has no `operations`"))?;
+    let key = key.ok_or_else(|| refuse(" has no \"key\""))?;
+    let operations = operations.ok_or_else(|| refuse(" has no \"operations\""))?;
     if operations.len() > limits.document_bytes_max as usize {
         let message = format!(
-            "`transforms[{index}].operations` has {} bytes; the limit is {}",
+            "\"transforms[{index}].operations\" has {} bytes; the limit is {}",
             operations.len(),
             limits.document_bytes_max
         );
@@ -77,7 +77,7 @@ fn scan_operations(scanner: &mut Scanner<'_>, limits: &ScanLimits, index: usize)
 fn scan_operation(scanner: &mut Scanner<'_>, limits: &ScanLimits, at: &str) -> Result<(), EngineError> {
     if scanner.peek() != Some(b'{') {
         scanner.value(0)?;
-        return Err(shape(format!("`{at}` must be an object")));
+        return Err(shape(format!("\"{at}\" must be an object")));
     }
     let mut op = None;
     let mut path = None;
@@ -88,7 +88,7 @@ fn scan_operation(scanner: &mut Scanner<'_>, limits: &ScanLimits, at: &str) -> R
             member @ ("op" | "path") => {
                 if scanner.peek() != Some(b'"') {
                     scanner.value(0)?;
-                    return Err(shape(format!("`{at}.{member}` must be a string")));
+                    return Err(shape(format!("\"{at}.{member}\" must be a string")));
                 }
                 let text = scanner.string()?;
                 let text = scanner.decode(text).into_owned();
@@ -103,8 +103,8 @@ fn scan_operation(scanner: &mut Scanner<'_>, limits: &ScanLimits, at: &str) -> R
             _ => scanner.value(0)?,
         }
     }
-    let op = op.ok_or_else(|| shape(format!("`{at}` has no `op`")))?;
-    let path = path.ok_or_else(|| shape(format!("`{at}` has no `path`")))?;
+    let op = op.ok_or_else(|| shape(format!("\"{at}\" has no \"op\"")))?;
+    let path = path.ok_or_else(|| shape(format!("\"{at}\" has no \"path\"")))?;
     check_path(&path, limits, &format!("{at}.path"))?;
     check_value(scanner, &op, value, limits, at)
 }
@@ -121,25 +121,25 @@ fn check_value(
     match op {
         "$unset" | "$currentDate" => Ok(()),
         "$set" | "$push" | "$addToSet" | "$pull" => {
-            first.map(drop).ok_or_else(|| shape(format!("`{at}`: {op} needs a `value`")))
+            first.map(drop).ok_or_else(|| shape(format!("\"{at}\": {op} needs a \"value\"")))
         }
         "$inc" | "$mul" | "$min" | "$max" => match first {
             Some(b'-' | b'0'..=b'9') => Ok(()),
-            _ => Err(shape(format!("`{at}.value`: {op} needs a number"))),
+            _ => Err(shape(format!("\"{at}.value\": {op} needs a number"))),
         },
         "$pop" => match text {
             Some(b"1" | b"-1") => Ok(()),
-            _ => Err(shape(format!("`{at}.value`: $pop needs 1 (the last element) or -1 (the first)"))),
+            _ => Err(shape(format!("\"{at}.value\": $pop needs 1 (the last element) or -1 (the first)"))),
         },
         "$rename" => {
             let Some(text) = text.filter(|_| first == Some(b'"')) else {
-                return Err(shape(format!("`{at}.value`: $rename needs a string")));
+                return Err(shape(format!("\"{at}.value\": $rename needs a string")));
             };
             let target = decode_string(&text[1..text.len() - 1], true);
             check_path(&target, limits, &format!("{at}.value"))
         }
         _ => Err(shape(format!(
-            "`{at}.op`: {:?} is not one of $set, $unset, $inc, $mul, $min, $max, $push, $addToSet, $pull, $pop, \
+            "\"{at}.op\": {:?} is not one of $set, $unset, $inc, $mul, $min, $max, $push, $addToSet, $pull, $pop, \
              $currentDate, $rename",
             shorten(op)
         ))),
@@ -153,21 +153,21 @@ fn check_path(path: &str, limits: &ScanLimits, at: &str) -> Result<(), EngineErr
     for segment in segments.split('.') {
         count += 1;
         if segment.is_empty() || segment.contains('\0') || (count == 1 && segment == "$") {
-            return Err(shape(format!("`{at}` must be a path such as \"$.a.b\" or \"a.b\"")));
+            return Err(shape(format!("\"{at}\" must be a path such as \"$.a.b\" or \"a.b\"")));
         }
         if count == 1 && segment == "_embeddings" {
-            return Err(shape(format!("`{at}`: transforms leave vectors alone; write them with `inserts`")));
+            return Err(shape(format!("\"{at}\": transforms leave vectors alone; write them with \"inserts\"")));
         }
         if count == 1 && is_kept_by_server(segment) {
-            return Err(shape(format!("`{at}`: {}", kept_by_server(segment))));
+            return Err(shape(format!("\"{at}\": {}", kept_by_server(segment))));
         }
         if count == 1 && segment == "_edges" {
-            let message = format!("`{at}`: {segment} cannot be written yet");
+            let message = format!("\"{at}\": {segment} cannot be written yet");
             return Err(EngineError::new("not_implemented", message));
         }
     }
     if count > limits.path_segments_max {
-        let message = format!("`{at}` has {count} segments; the limit is {}", limits.path_segments_max);
+        let message = format!("\"{at}\" has {count} segments; the limit is {}", limits.path_segments_max);
         return Err(shape(message));
     }
     Ok(())

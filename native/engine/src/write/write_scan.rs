@@ -93,7 +93,7 @@ impl WriteScan<'_> {
                 self.pass_through(&mut envelope, name, 1)?;
                 continue;
             }
-            self.expect(b'{', "`tables` must be an object of table names and batches")?;
+            self.expect(b'{', "\"tables\" must be an object of table names and batches")?;
             let mut table_envelopes = Envelope::default();
             let mut tables = self.scanner.open_object(1)?;
             while let Some(table) = self.scanner.next_member(&mut tables)? {
@@ -137,7 +137,7 @@ impl WriteScan<'_> {
         if self.skip_null()? {
             return Ok(false);
         }
-        self.expect(b'{', &format!("`{member}` must be an object of keys and documents"))?;
+        self.expect(b'{', &format!("\"{member}\" must be an object of keys and documents"))?;
         // Requests count their keys, documents their members: this object is neither.
         self.scanner.restart_member_count(u32::MAX);
         let mut object = self.scanner.open_object(0)?;
@@ -145,7 +145,7 @@ impl WriteScan<'_> {
             let start = self.scanner.position();
             if self.scanner.peek() != Some(b'{') {
                 let key = self.scanner.decode(key);
-                return Err(shape(format!("`{member}`: the document {:?} must be an object", shorten(&key))));
+                return Err(shape(format!("\"{member}\": the document {:?} must be an object", shorten(&key))));
             }
             self.scanner.restart_member_count(self.limits.members_max);
             let document = self.document(key)?;
@@ -214,7 +214,7 @@ impl WriteScan<'_> {
         while let Some(index) = self.scanner.next_member(&mut object)? {
             self.scanner.value(2).map_err(|error| {
                 let (key, index) = (self.scanner.decode(key), self.scanner.decode(index));
-                let path = format!("document {:?}: `_embeddings.{}`", shorten(&key), shorten(&index));
+                let path = format!("document {:?}: \"_embeddings.{}\"", shorten(&key), shorten(&index));
                 EngineError::new(error.code, format!("{path}: {}", error.message))
             })?;
         }
@@ -256,10 +256,10 @@ impl WriteScan<'_> {
         if self.skip_null()? {
             return Ok(());
         }
-        self.expect(b'[', "`deletes` must be an array of keys")?;
+        self.expect(b'[', "\"deletes\" must be an array of keys")?;
         let mut is_first = self.scanner.open_array(0)?;
         while self.scanner.next_element(&mut is_first)? {
-            self.expect(b'"', "`deletes` must hold strings only")?;
+            self.expect(b'"', "\"deletes\" must hold strings only")?;
             let key = self.scanner.string()?;
             self.entry(section, 2, key, 0..0, ScannedDocument::default())?;
         }
@@ -270,7 +270,7 @@ impl WriteScan<'_> {
         if self.skip_null()? {
             return Ok(());
         }
-        self.expect(b'[', "`transforms` must be an array")?;
+        self.expect(b'[', "\"transforms\" must be an array")?;
         let mut is_first = self.scanner.open_array(0)?;
         let mut index = 0;
         while self.scanner.next_element(&mut is_first)? {

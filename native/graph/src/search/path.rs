@@ -70,10 +70,10 @@ pub fn cost_of(view: &GraphView<'_>, from: u32, step: &Step, mode: WeightMode) -
     };
     match mode {
         WeightMode::MinHops => Ok(1.0),
-        WeightMode::MinWeight if weight < 0.0 => refuse("`weight_mode` \"min_weight\" needs weights of 0 or more"),
+        WeightMode::MinWeight if weight < 0.0 => refuse("the weight mode \"min_weight\" needs weights of 0 or more"),
         WeightMode::MinWeight => Ok(weight),
         WeightMode::MaxWeight if !(weight > 0.0 && weight <= 1.0) => {
-            refuse("`weight_mode` \"max_weight\" needs weights above 0 and up to 1")
+            refuse("the weight mode \"max_weight\" needs weights above 0 and up to 1")
         }
         WeightMode::MaxWeight => Ok(-weight.ln()),
     }

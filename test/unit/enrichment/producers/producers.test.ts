@@ -129,26 +129,26 @@ describe('a producer is refused at once:', () => {
   const generator = (config: object) => ({ type: 'generator', config });
   const named = { provider: 'openai', model: 'm' };
   test.each([
-    ['{', 'invalid_request', '`producer_json` is not JSON'],
+    ['{', 'invalid_request', '"producer_json" is not JSON'],
     ['[]', 'invalid_request', 'must be an object'],
     [{ type: 'generater' }, 'invalid_request', 'Did you mean "generator"?'],
     [{ type: 'copy', extra: 1 }, 'invalid_request', 'has no member "extra"'],
-    [{ type: 'reader', config: [] }, 'invalid_request', '`producer_json.config` must be an object'],
-    [generator({ model: 'm' }), 'invalid_request', '`producer_json.config.provider` is missing'],
+    [{ type: 'reader', config: [] }, 'invalid_request', '"producer_json.config" must be an object'],
+    [generator({ model: 'm' }), 'invalid_request', '"producer_json.config.provider" is missing'],
     [generator({ ...named, max_tokens: 0 }), 'invalid_request', 'must be a number from 1 to 32768'],
     [generator({ ...named, max_tokens: 1.5 }), 'invalid_request', 'must be an integer'],
     [generator({ ...named, temperature: 3 }), 'invalid_request', 'must be a number from 0 to 2'],
     [generator({ ...named, prompt: 3 }), 'invalid_request', 'must be a string'],
     [generator({ ...named, promt: 'x' }), 'invalid_request', 'Did you mean "prompt"?'],
     [generator({ ...named, provider: 'cohere' }), 'unknown_provider', 'use one of service, ollama, openai'],
-    [{ type: 'extractor', config: { provider: 'service', model: 'm' } }, 'invalid_request', 'config.schema` must have'],
+    [{ type: 'extractor', config: { provider: 'service', model: 'm' } }, 'invalid_request', 'config.schema" must have'],
     [
       {
         type: 'extractor',
         config: { provider: 'service', model: 'm', schema: { entities: ['a'] }, options: { x: 1 } },
       },
       'invalid_request',
-      'config.options` may have',
+      'config.options" may have',
     ],
     [{ type: 'transcriber', config: { provider: 'ollama', model: 'm' } }, 'unknown_provider', 'service, openai'],
   ])('%j', (given, code, sentence) => {

@@ -32,7 +32,7 @@ pub(super) fn read_declared<'m>(
         return Ok(());
     }
     if scanner.peek() != Some(b'{') {
-        let message = format!("document {:?}: `_edges` must be an object of index names and edges", shorten(key));
+        let message = format!("document {:?}: \"_edges\" must be an object of index names and edges", shorten(key));
         return Err(EngineError::new("invalid_edge", message));
     }
     let mut indexes = scanner.open_object(0)?;
@@ -133,7 +133,7 @@ impl<'m> EdgeReader<'m, '_> {
 
     fn edge(&mut self, edge_type: Cow<'m, str>) -> Result<NewEdge<'m>, Fault> {
         if self.scanner.peek() != Some(b'{') {
-            return refuse("has an edge that is not an object with a `target`");
+            return refuse("has an edge that is not an object with a \"target\"");
         }
         let (mut target, mut weight, mut metadata) = (None, 1.0, "");
         let mut members = self.scanner.open_object(3)?;
@@ -157,13 +157,15 @@ impl<'m> EdgeReader<'m, '_> {
                     self.scanner.value(4)?;
                     metadata = &self.text[start..self.scanner.position()];
                     if metadata.len() > METADATA_BYTES_MAX {
-                        return refuse(format!("has an edge with more than {METADATA_BYTES_MAX} bytes of `metadata`"));
+                        return refuse(format!(
+                            "has an edge with more than {METADATA_BYTES_MAX} bytes of \"metadata\""
+                        ));
                     }
                 }
                 ("weight" | "metadata", Some(b'n')) => self.scanner.value(4)?,
-                ("target", _) => return refuse("has an edge whose `target` is not a string"),
-                ("weight", _) => return refuse("has an edge whose `weight` is not a number"),
-                ("metadata", _) => return refuse("has an edge whose `metadata` is not an object"),
+                ("target", _) => return refuse("has an edge whose \"target\" is not a string"),
+                ("weight", _) => return refuse("has an edge whose \"weight\" is not a number"),
+                ("metadata", _) => return refuse("has an edge whose \"metadata\" is not an object"),
                 (other, _) => {
                     let message = format!(
                         "has an edge with the member {:?}; edges have target, weight and metadata",
@@ -175,7 +177,7 @@ impl<'m> EdgeReader<'m, '_> {
         }
         match target {
             Some(target) => Ok(NewEdge { edge_type, target, origin: EdgeOrigin::Declared, weight, metadata }),
-            None => refuse("has an edge without `target`"),
+            None => refuse("has an edge without \"target\""),
         }
     }
 }

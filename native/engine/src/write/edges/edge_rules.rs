@@ -72,13 +72,13 @@ pub(super) fn check(edge: &NewEdge<'_>, key: &str, rules: &EdgeRules, key_bytes_
     let rules = match rules.edge_types.iter().find(|rules| *rules.name == **edge_type) {
         Some(rules) => rules,
         None if rules.edge_types.is_empty() => &ANY_TYPE,
-        None => return Err(to("of a type that the index does not have in `edge_types`")),
+        None => return Err(to("of a type that the index does not have in \"edge_types\"")),
     };
     if !weight.is_finite() || *weight < rules.min_weight {
         return Err(to(&format!("of the weight {weight}; weights are numbers from {} on", rules.min_weight)));
     }
     if let Some(most) = rules.max_weight.filter(|most| weight > most) {
-        return Err(to(&format!("of the weight {weight}; `max_weight` is {most}")));
+        return Err(to(&format!("of the weight {weight}; \"max_weight\" is {most}")));
     }
     if !rules.allow_self_loops && **target == *key {
         return Err(to("that leads to its own document, which this type does not allow"));
@@ -86,7 +86,7 @@ pub(super) fn check(edge: &NewEdge<'_>, key: &str, rules: &EdgeRules, key_bytes_
     for member in rules.required_metadata.iter().filter(|_| *origin == EdgeOrigin::Declared) {
         let value = if metadata.is_empty() { None } else { find_member(metadata.as_bytes(), &[member]).ok().flatten() };
         if value.is_none_or(|value| value == b"null") {
-            return Err(to(&format!("without {member:?} in its `metadata`, which this type requires")));
+            return Err(to(&format!("without {member:?} in its \"metadata\", which this type requires")));
         }
     }
     Ok(())

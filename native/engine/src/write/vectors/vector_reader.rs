@@ -98,7 +98,7 @@ fn read_array<T>(
     read: impl Fn(&[u8], usize) -> Result<(T, usize), Fault>,
 ) -> Result<Vec<T>, Fault> {
     if scanner.peek() != Some(b'[') {
-        return refuse(format!("needs an array as `{member}`"));
+        return refuse(format!("needs an array as \"{member}\""));
     }
     let mut items = Vec::new();
     each_element(scanner, |text, at| {
@@ -140,7 +140,7 @@ fn skip_whitespace(text: &[u8], mut at: usize) -> usize {
 
 fn read_packed<T>(scanner: &mut Scanner<'_>, member: &str, word: impl Fn(&[u8], usize) -> T) -> Result<Vec<T>, Fault> {
     if scanner.peek() != Some(b'"') {
-        return refuse(format!("needs a base64 string as `{member}`"));
+        return refuse(format!("needs a base64 string as \"{member}\""));
     }
     let mut bytes = Vec::new();
     decode_words(scanner, &mut bytes)?;

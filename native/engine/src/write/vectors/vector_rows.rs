@@ -66,7 +66,7 @@ impl VectorRows {
         }
         if scanner.peek() != Some(b'{') {
             let message =
-                format!("document {:?}: `_embeddings` must be an object of index names and vectors", shorten(key));
+                format!("document {:?}: \"_embeddings\" must be an object of index names and vectors", shorten(key));
             return Err(EngineError::new("invalid_embedding", message));
         }
         let mut object = scanner.open_object(0)?;
@@ -130,7 +130,7 @@ impl VectorRows {
             return refuse("is too long: its squares add up to more than 8e37, and distances would not fit a float32");
         }
         if needs_direction && norm == 0.0 {
-            return refuse("is the zero vector, which has no direction for `cosine`; leave it out or send null");
+            return refuse("is the zero vector, which has no direction for \"cosine\"; leave it out or send null");
         }
         Ok(())
     }
