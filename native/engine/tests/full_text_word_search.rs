@@ -3,6 +3,7 @@
 
 mod full_text_support;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use full_text_support::*;
@@ -10,9 +11,11 @@ use serde_json::{Value, json};
 use sundew_engine::full_text::{DerivedIndex, TextIndex};
 
 const SEED: u64 = 20_261_121;
-const DOCUMENTS: usize = 12_000;
-/// Documents of 10,000 that have the word, where it occurs at all.
-const WORDS: [(&str, usize); 8] = [
+
+/// Words, and the documents of 10,000 that have each, where it occurs at all.
+type Shares = &'static [(&'static str, usize)];
+
+const WORDS: Shares = &[
     ("alder", 6_000),
     ("birch", 3_000),
     ("cedar", 1_000),
@@ -23,21 +26,28 @@ const WORDS: [(&str, usize); 8] = [
     ("maple", 0),
 ];
 
+/// Of which each has hundreds of blocks, or tens, in a segment of 100,000.
+const WORDS_OF_MANY_BLOCKS: Shares =
+    &[("ash", 2_500), ("beech", 1_500), ("cherry", 700), ("dogwood", 400), ("ebony", 350), ("fig", 90), ("gum", 80)];
+
 struct Document {
-    /// How often each of `WORDS` occurs.
-    counts: [u32; WORDS.len()],
+    /// How often each word occurs.
+    counts: Vec<u32>,
     length: u32,
     group: usize,
     is_deleted: bool,
 }
 
 struct Corpus {
+    words: Shares,
     documents: Vec<Document>,
     index: Arc<TextIndex>,
 }
 
-fn corpus() -> Corpus {
+/// Texts have `shortest` words or up to fourteen more. `parts` are committed one by one.
+fn corpus(words: Shares, shortest: u32, parts: &[Range<usize>]) -> Corpus {
     println!("seed {SEED}");
+    let count = parts.last().expect("parts").end;
     let mut random = Random::new(SEED);
     // The postings of these two end and begin in the middle of a segment.
     let occurs = |word: &str, at: usize| match word {
@@ -45,37 +55,41 @@ fn corpus() -> Corpus {
         "cedar" => at >= 5_000,
         _ => true,
     };
-    let documents: Vec<Document> = (0..DOCUMENTS)
+    let documents: Vec<Document> = (0..count)
         .map(|at| {
-            let counts = WORDS.map(|(word, share)| {
-                let has = random.below(10_000) < share && occurs(word, at);
-                if has { 1 + random.below(3) as u32 } else { 0 }
-            });
+            let mut count_of = |(word, share): &(&str, usize)| {
+                let has = random.below(10_000) < *share && occurs(word, at);
+                // Once, seldom twice, hardly ever four times: few documents are far better than the others.
+                let more =
+                    if has { [3, 5, 8].iter().take_while(|one_in| random.below(**one_in) == 0).count() } else { 0 };
+                u32::from(has) + more as u32
+            };
+            let counts: Vec<u32> = words.iter().map(&mut count_of).collect();
             // Lengths up to 39 are kept as they are.
-            let length = counts.iter().sum::<u32>() + 1 + random.below(15) as u32;
+            let length = shortest.max(counts.iter().sum::<u32>() + 1) + random.below(15) as u32;
             Document { counts, length, group: random.below(1_000), is_deleted: random.below(20) == 0 }
         })
         .collect();
     let row = |at: usize| {
         let document = &documents[at];
-        let mut words: Vec<&str> = vec!["filler"; (document.length - document.counts.iter().sum::<u32>()) as usize];
-        for ((word, _), count) in WORDS.iter().zip(document.counts) {
-            words.extend(vec![*word; count as usize]);
+        let mut text: Vec<&str> = vec!["filler"; (document.length - document.counts.iter().sum::<u32>()) as usize];
+        for ((word, _), count) in words.iter().zip(&document.counts) {
+            text.extend(vec![*word; *count as usize]);
         }
-        put(&format!("k{at:05}"), at as u32, json!({"text": words.join(" "), "group": document.group}))
+        put(&format!("k{at:05}"), at as u32, json!({"text": text.join(" "), "group": document.group}))
     };
     let index = TextIndex::open(std::path::Path::new("unused"), memory_options(json!(null))).expect("an index");
-    for part in [0..9_000, 9_000..11_700, 11_700..DOCUMENTS] {
+    for part in parts {
         let rows: Vec<Row> = part.clone().map(row).collect();
         index.apply(&frame(&rows, part.start as u64 + 1)).expect("applied");
         index.commit(part.end as u64).expect("a commit");
     }
     let deleted = documents.iter().enumerate().filter(|(_, document)| document.is_deleted);
     let deleted: Vec<Row> = deleted.map(|(at, _)| delete(&format!("k{at:05}"), at as u32)).collect();
-    index.apply(&frame(&deleted, DOCUMENTS as u64 + 1)).expect("applied");
-    index.commit((DOCUMENTS + deleted.len()) as u64).expect("a commit");
-    assert_eq!(index.stats().segment_count, 3);
-    Corpus { documents, index }
+    index.apply(&frame(&deleted, count as u64 + 1)).expect("applied");
+    index.commit((count + deleted.len()) as u64).expect("a commit");
+    assert_eq!(index.stats().segment_count, parts.len());
+    Corpus { words, documents, index }
 }
 
 impl Corpus {
@@ -108,7 +122,7 @@ impl Corpus {
     }
 
     fn check(&self, words: &[usize], every: bool, groups: usize, settings: Value) {
-        let text: Vec<&str> = words.iter().map(|word| WORDS[*word].0).collect();
+        let text: Vec<&str> = words.iter().map(|word| self.words[*word].0).collect();
         let operator = if every { "and" } else { "or" };
         let query = json!({"kind": "match", "field": "text", "text": text.join(" "), "operator": operator});
         let mut asked = json!({"query": query});
@@ -145,7 +159,7 @@ impl Corpus {
 
 #[test]
 fn words_of_all_frequencies_score_as_bm25_says() {
-    let corpus = corpus();
+    let corpus = corpus(WORDS, 1, &[0..9_000, 9_000..11_700, 11_700..12_000]);
     let mut sets: Vec<Vec<usize>> = (0..WORDS.len()).map(|word| vec![word]).collect();
     for a in 0..WORDS.len() {
         sets.extend((0..a).map(|b| vec![a, b]));
@@ -158,6 +172,23 @@ fn words_of_all_frequencies_score_as_bm25_says() {
                 corpus.check(words, every, groups, json!({"limit": 3, "total_exact_up_to": 0}));
                 corpus.check(words, every, groups, json!({"limit": 1, "total_exact_up_to": 40}));
                 corpus.check(words, every, groups, json!({"limit": 25, "exact_total": true}));
+            }
+        }
+    }
+}
+
+#[test]
+fn words_of_many_blocks_score_as_bm25_says() {
+    let corpus = corpus(WORDS_OF_MANY_BLOCKS, 25, &[0..100_000]);
+    let count = WORDS_OF_MANY_BLOCKS.len();
+    for a in 0..count {
+        for b in 0..a {
+            let third = (0..count).rev().find(|word| ![a, b].contains(word)).expect("a third word");
+            for every in [true, false] {
+                for groups in [1_000, 20] {
+                    corpus.check(&[a, b], every, groups, json!({"limit": 10, "total_exact_up_to": 0}));
+                    corpus.check(&[b, a, third], every, groups, json!({"limit": 10}));
+                }
             }
         }
     }

@@ -42,11 +42,11 @@ pub fn unite(
     let is_sparse = bits.is_some_and(|bits| bits.len() * SPARSE <= bits.words().len() * 64);
     while let Some((start, end)) = union.next_window() {
         watch.block()?;
-        match bits {
+        let end = match bits {
             Some(bits) if is_sparse => union.search(start, end, (&|doc| bits.contains(doc), &all), visit),
             Some(bits) => union.search(start, end, (&all, &|doc| bits.contains(doc)), visit),
             None => union.search(start, end, (&all, &all), visit),
-        }
+        };
         union.leave(end);
     }
     Ok(())
@@ -182,14 +182,15 @@ impl<'c, 'a> Union<'c, 'a> {
         leaders.iter_mut().for_each(|leader| leader.leave(end));
     }
 
-    /// Only documents that both of `tests` let through: the first is asked before a document is scored, the other after.
+    /// Only documents that both of `tests` let through: the first is asked before a document is scored, the other after. Returns the
+    /// last document that was searched.
     fn search(
         &mut self,
         start: DocId,
         end: DocId,
         tests: (&impl Fn(DocId) -> bool, &impl Fn(DocId) -> bool),
         visit: Visit<'_>,
-    ) {
+    ) -> DocId {
         self.bounds.clear();
         self.bounds.extend(self.members.iter_mut().enumerate().map(|(at, member)| (member.bound(start, end), at)));
         self.bounds.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
@@ -202,11 +203,24 @@ impl<'c, 'a> Union<'c, 'a> {
         }
         // With as many of the least bounds no document exceeds the threshold.
         let adding = self.sums[1..].partition_point(|sum| *sum <= self.threshold);
+        let end = self.lead(adding, start, end);
         match self.bounds.len() - adding {
             0 => {}
             1 => self.search_one(adding, end, tests, visit),
             _ => self.search_several(adding, start, end, tests, visit),
         }
+        end
+    }
+
+    /// Brings the words behind the first `adding` bounds to the window. One that only adds elsewhere leads here where its bound
+    /// exceeds those of the others: it may stand anywhere up to the window, and the window ends with its block.
+    fn lead(&mut self, adding: usize, start: DocId, mut end: DocId) -> DocId {
+        for (_, member) in self.bounds[adding..].iter().filter(|(_, member)| *member < self.followers) {
+            let member = &mut self.members[*member];
+            member.at = member.cursor.blocks.seek(start);
+            end = end.min(member.last());
+        }
+        end
     }
 
     /// The matches of one word, to which the first `adding` bounds' words add.
