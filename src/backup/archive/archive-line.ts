@@ -30,10 +30,16 @@ const encoder = new TextEncoder();
 /** Everything of a document's line that stands before the document, which is the last member: it is copied as it is and never parsed. */
 export function documentHead(document: Omit<ArchivedDocument, 'body'>): string {
   const { ordinal, key, version, ttlBaseMs, writtenMs, parts } = document;
-  const times = `${ttlBaseMs ? `,"ttl_base":${ttlBaseMs}` : ''}${writtenMs ? `,"written":${writtenMs}` : ''}`;
-  const encoded = parts.map((part) => `"${partIdOfBody(part)}":"${part.toBase64()}"`);
-  const shownParts = encoded.length === 0 ? '' : `,"parts":{${encoded.join(',')}}`;
-  return `{"id":${ordinal},"key":${JSON.stringify(key)},"version":${version}${times}${shownParts},"document":`;
+  let head = `{"id":${ordinal},"key":${JSON.stringify(key)},"version":${version}`;
+  if (ttlBaseMs) head += `,"ttl_base":${ttlBaseMs}`;
+  if (writtenMs) head += `,"written":${writtenMs}`;
+  // Pieces are appended rather than joined: the head of each document is made on the thread that packs.
+  let separator = ',"parts":{';
+  for (const part of parts) {
+    head += `${separator}"${partIdOfBody(part)}":"${part.toBase64()}"`;
+    separator = ',';
+  }
+  return `${head}${parts.length === 0 ? '' : '}'},"document":`;
 }
 
 /** The rest of the line behind the document. */

@@ -71,8 +71,11 @@ export class BlockPacker {
 
   #seal(): void {
     const size = this.#filled;
-    // A copy of its own, so that it can change hands.
-    const frame = new Uint8Array(Bun.zstdCompressSync(this.#block.subarray(0, size), { level: compressionLevel }));
+    const packed = Bun.zstdCompressSync(this.#block.subarray(0, size), {
+      level: compressionLevel,
+    }) as Buffer<ArrayBuffer>;
+    // A frame changes hands with its buffer, which has nothing else in it.
+    const frame = packed.byteLength === packed.buffer.byteLength ? packed : new Uint8Array(packed);
     this.#filled = 0;
     this.#hash.update(frame);
     this.#bytes += frame.byteLength;

@@ -8,7 +8,7 @@ import type { CopyCalls, CopyStep } from './copy-calls.ts';
 declare const self: Worker;
 
 /** How much less than writes and queries a copy is worth (nice value). */
-const niceness = 5;
+const niceness = 10;
 
 const files = new Map<number, CopiedFile>();
 

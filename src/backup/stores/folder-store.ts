@@ -1,9 +1,10 @@
 import { constants } from 'node:fs';
-import { type FileHandle, link, mkdir, open, readdir, realpath, rm, rmdir } from 'node:fs/promises';
+import { link, mkdir, open, readdir, realpath, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import { assert } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { type Creation, isObjectName, type ObjectStore, type ObjectWriter } from './object-store.ts';
+import { SteadyFile } from './steady-file.ts';
 
 /** A folder below the root of a connection. Symbolic links may not lead out of the root, and objects are none. */
 export class FolderStore implements ObjectStore {
@@ -21,9 +22,9 @@ export class FolderStore implements ObjectStore {
   async open(name: string): Promise<ObjectWriter> {
     const path = await this.#prepared(name);
     const partial = `${path}.${this.#nonce}.partial`;
-    const file = await failing(() => open(partial, 'wx', 0o600));
+    const file = await failing(() => openNew(partial));
     return {
-      write: (bytes) => failing(() => writeAll(file, bytes)),
+      write: (bytes) => failing(() => file.write(bytes)),
       close: () => failing(() => publish(file, partial, path)).then(() => undefined),
       abort: () => discard(file, partial),
     };
@@ -33,9 +34,9 @@ export class FolderStore implements ObjectStore {
     const path = await this.#prepared(name);
     const partial = `${path}.${this.#nonce}.partial`;
     return failing(async () => {
-      const file = await open(partial, 'wx', 0o600);
+      const file = await openNew(partial);
       try {
-        await writeAll(file, bytes);
+        await file.write(bytes);
       } catch (error) {
         await discard(file, partial);
         throw error;
@@ -118,18 +119,14 @@ export class FolderStore implements ObjectStore {
   }
 }
 
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.byteLength; ) {
-    const { bytesWritten } = await file.write(bytes, at, bytes.byteLength - at);
-    at += bytesWritten;
-  }
+async function openNew(path: string): Promise<SteadyFile> {
+  return new SteadyFile(await open(path, 'wx', 0o600));
 }
 
 /** A link instead of a rename, because a rename would replace what is there. */
-async function publish(file: FileHandle, partial: string, path: string): Promise<Creation> {
+async function publish(file: SteadyFile, partial: string, path: string): Promise<Creation> {
   try {
-    await file.sync();
-    await file.close();
+    await file.finish();
     const creation = await link(partial, path).then(
       () => 'created' as const,
       (error: unknown) => {
@@ -147,8 +144,8 @@ async function publish(file: FileHandle, partial: string, path: string): Promise
 }
 
 /** Lets go of an unfinished file, as far as that is possible. */
-async function discard(file: FileHandle, partial: string): Promise<void> {
-  await file.close().catch(() => undefined);
+async function discard(file: SteadyFile, partial: string): Promise<void> {
+  await file.abandon();
   await rm(partial, { force: true }).catch(() => undefined);
 }
 
