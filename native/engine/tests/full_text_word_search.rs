@@ -193,3 +193,45 @@ fn words_of_many_blocks_score_as_bm25_says() {
         }
     }
 }
+
+/// The ordinals of the page.
+fn page(index: &Arc<TextIndex>, query: &Value) -> Vec<u32> {
+    let plan = serde_json::from_value(json!({"query": query, "limit": 10, "total_exact_up_to": 0})).expect("a plan");
+    run(index, &plan).hits.iter().map(|hit| hit.ordinal).collect()
+}
+
+#[test]
+fn words_of_a_path_without_norms_are_skipped_by_their_frequencies_alone() {
+    let paths: serde_json::Map<String, Value> = (0..80).map(|at| (format!("p{at}"), json!("tofu"))).collect();
+    let mut documents = vec![Value::Object(paths)];
+    // Those that have the words more often lie behind a block of those that have them once.
+    documents.extend((1..600).map(|at| match at {
+        300..310 => json!({"p79": "miso miso soup soup soup"}),
+        _ => json!({"p79": "miso soup"}),
+    }));
+    let index = index_of(Value::Null, &documents);
+    for (operator, text) in [("or", "miso"), ("or", "miso soup"), ("and", "miso soup")] {
+        let query = json!({"kind": "match", "field": "p79", "text": text, "operator": operator});
+        assert_eq!(page(&index, &query), (300..310).collect::<Vec<u32>>(), "{query}");
+    }
+    let words = json!({"kind": "match", "field": "p79", "text": "miso"});
+    let with_string =
+        json!({"kind": "bool", "should": [words, json!({"kind": "term", "field": "p79", "value": "none"})]});
+    assert_eq!(page(&index, &with_string), (300..310).collect::<Vec<u32>>());
+}
+
+#[test]
+fn whole_strings_that_tie_come_by_key() {
+    let rows: Vec<Row> = (0..600)
+        .map(|at| put(&format!("k{:03}", 600 - at), at as u32, json!({"tag": "tea", "colour": "green"})))
+        .collect();
+    let index = TextIndex::open(std::path::Path::new("unused"), memory_options(json!(null))).expect("an index");
+    index.apply(&frame(&rows, 1)).expect("applied");
+    index.commit(600).expect("a commit");
+    let tag = json!({"kind": "term", "field": "tag", "value": "tea"});
+    let colour = json!({"kind": "term", "field": "colour", "value": "green"});
+    let any = json!({"kind": "bool", "should": [tag, colour]});
+    for query in [tag, any] {
+        assert_eq!(page(&index, &query), (590..600).rev().collect::<Vec<u32>>(), "{query}");
+    }
+}

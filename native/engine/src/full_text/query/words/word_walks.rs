@@ -42,8 +42,10 @@ impl WordCursor<'_> {
         self.weight.score(self.norms.fieldnorm_id(self.blocks.doc(at)), self.blocks.freq(at))
     }
 
+    /// No document of the block scores more. The bounds of a field without norms are stored as 0, and tell nothing.
     pub fn block_max_score(&mut self) -> Score {
-        self.blocks.block_max_score(&self.norms, self.weight)
+        let stored = self.blocks.block_max_score(&self.norms, self.weight);
+        if stored > 0.0 { stored } else { self.weight.max_score() }
     }
 
     /// The score of `doc` if it is there; documents ascend.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tantivy::query::{
     Bm25StatisticsProvider, BooleanQuery, BoostQuery, EmptyQuery, EnableScoring, Occur, Query, TermQuery, Weight,
 };
+use tantivy::schema::Field;
 
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
@@ -119,7 +120,7 @@ impl TopKBuilder<'_, '_, '_> {
         let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
         let weight = query.weight(scoring).map_err(tantivy_failed)?;
         let matches_at_least = matches_at_least(query, &statistics).map_err(tantivy_failed)?;
-        let search = HitSource::Weight { weight, skips: can_skip(query), apart: None };
+        let search = HitSource::Weight { weight, skips: can_skip(query, self.view.index.fields.overflow), apart: None };
         Ok(TopKQuery { search, matches_at_least })
     }
 
@@ -138,18 +139,21 @@ impl TopKBuilder<'_, '_, '_> {
         let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
         let share = documents.map(|documents| documents as f64 / all as f64);
         let apart = Some(Apart { points, conditions, share });
-        Ok(TopKQuery { search: HitSource::Weight { weight, skips: can_skip(scored), apart }, matches_at_least: 0 })
+        Ok(TopKQuery {
+            search: HitSource::Weight { weight, skips: can_skip(scored, self.view.index.fields.overflow), apart },
+            matches_at_least: 0,
+        })
     }
 }
 
-/// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms.
-fn can_skip(query: &dyn Query) -> bool {
-    if query.is::<TermQuery>() {
-        return true;
-    }
-    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return false };
+/// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms. Of a field with frequencies and
+/// without norms its bounds are 0, and it would skip matches.
+fn can_skip(query: &dyn Query, without_norms: Field) -> bool {
+    let is_bounded =
+        |query: &dyn Query| query.downcast_ref::<TermQuery>().is_some_and(|term| term.term().field() != without_norms);
+    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return is_bounded(query) };
     let all_are =
-        |wanted: Occur| boolean.clauses().iter().all(|(occur, clause)| *occur == wanted && clause.is::<TermQuery>());
+        |wanted: Occur| boolean.clauses().iter().all(|(occur, clause)| *occur == wanted && is_bounded(&**clause));
     (all_are(Occur::Should) && boolean.get_minimum_number_should_match() <= 1) || all_are(Occur::Must)
 }
 
