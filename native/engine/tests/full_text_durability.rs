@@ -2,6 +2,7 @@
 
 mod full_text_support;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -95,6 +96,43 @@ fn updates_and_deletes_replace_by_ordinal() {
     apply(&index, &[put("k3", 3, json!({"text": "gamma"})), put("k3", 3, json!({"text": "delta"}))], 16);
     index.commit(17).expect("a commit");
     assert_eq!((count(&index, "beta"), count(&index, "gamma"), count(&index, "delta")), (2, 0, 1));
+}
+
+#[test]
+fn a_commit_of_several_segments_has_the_newest_version_of_each_document() {
+    for budget_bytes in [20_000, 200_000, 48_000_000] {
+        let options = IndexOptions { writer_budget_bytes: budget_bytes, ..memory_options(json!({})) };
+        let index = TextIndex::open(Path::new("unused"), options).expect("an index in memory");
+        let mut random = Random::new(7);
+        let mut versions: BTreeMap<u32, usize> = BTreeMap::new();
+        let (mut sequence, mut version) = (0, 0);
+        for rows_of_commit in [300, 40, 5, 700, 1, 300] {
+            let rows: Vec<Row> = (0..rows_of_commit)
+                .map(|_| {
+                    let ordinal = random.below(400) as u32;
+                    version += 1;
+                    if random.below(4) == 0 {
+                        versions.remove(&ordinal);
+                        return delete(&format!("k{ordinal}"), ordinal);
+                    }
+                    versions.insert(ordinal, version);
+                    put(&format!("k{ordinal}"), ordinal, json!({"text": format!("every v{version}"), "n": version}))
+                })
+                .collect();
+            for (at, part) in rows.chunks(50).enumerate() {
+                apply(&index, part, sequence + 1 + 50 * at as u64);
+            }
+            sequence += rows.len() as u64;
+            index.commit(sequence).expect("a commit");
+            let living: Vec<u32> = versions.keys().copied().collect();
+            assert_eq!(matching(&index, json!({"kind": "match", "text": "every"})), living, "budget {budget_bytes}");
+            for (ordinal, version) in versions.iter().filter(|_| random.below(10) == 0) {
+                let node = json!({"kind": "match", "text": format!("v{version}")});
+                assert_eq!(matching(&index, node), [*ordinal], "v{version}, budget {budget_bytes}");
+                assert_eq!(matching(&index, json!({"kind": "term", "field": "n", "value": version})), [*ordinal]);
+            }
+        }
+    }
 }
 
 #[test]
@@ -216,8 +254,9 @@ fn a_released_writer_opens_again() {
     let index = open(scratch.path());
     apply(&index, &rows(0, 500, "alpha"), 1);
     index.release_writer().expect("refused: rows wait for a commit");
-    assert!(index.stats().writer_is_open);
+    assert_eq!(index.stats().uncommitted_rows, 500);
     index.commit(500).expect("a commit");
+    assert!(index.stats().writer_is_open);
     index.release_writer().expect("released");
     assert!(!index.stats().writer_is_open);
     apply(&index, &rows(500, 900, "alpha"), 501);

@@ -8,8 +8,6 @@ use tantivy::schema::{
     Field, IndexRecordOption, JsonObjectOptions, NumericOptions, Schema, TextFieldIndexing, TextOptions,
 };
 
-use super::documents::analyzed_text::ANALYZED_TOKENIZER;
-
 /// Paths with analysed text that keep their own length norms; the paths beyond share one field.
 pub const SLOT_COUNT: usize = 64;
 
@@ -44,15 +42,14 @@ pub fn long_string_term(path: &str, text: &str) -> Option<i64> {
     Some(i64::from(hasher.finalize() >> 8))
 }
 
+/// What Tantivy's schema says of the slots' tokens. There is no such tokenizer: segments are written from our own tokens.
+const OWN_TOKENS: &str = "analyzed";
+
 /// Values of documents: numbers, booleans, dates, exact strings.
 pub const VALUES: &str = "kw";
 
 #[derive(Debug, Clone)]
 pub struct Fields {
-    pub ordinal: Field,
-    pub sequence: Field,
-    pub ttl_base: Field,
-    pub key: Field,
     /// Columns of every value: ranges, sorting, aggregations.
     pub values: Field,
     /// Terms of whole strings, booleans and integers: equality, and nothing else. Fractions and dates have none: they are nearly as many
@@ -89,10 +86,10 @@ pub fn build_schema() -> (Schema, Fields) {
             .set_fieldnorms(false)
             .set_index_option(IndexRecordOption::Basic)
     };
-    let ordinal = schema.add_u64_field(ORDINAL, NumericOptions::default().set_fast());
-    let sequence = schema.add_u64_field(SEQUENCE, NumericOptions::default().set_fast());
-    let ttl_base = schema.add_i64_field(TTL_BASE, NumericOptions::default().set_fast());
-    let key = schema.add_text_field(KEY, TextOptions::default().set_fast("raw"));
+    schema.add_u64_field(ORDINAL, NumericOptions::default().set_fast());
+    schema.add_u64_field(SEQUENCE, NumericOptions::default().set_fast());
+    schema.add_i64_field(TTL_BASE, NumericOptions::default().set_fast());
+    schema.add_text_field(KEY, TextOptions::default().set_fast("raw"));
     let values = schema.add_json_field(VALUES, JsonObjectOptions::default().set_fast("raw").set_expand_dots_enabled());
     let terms = schema
         .add_json_field("terms", JsonObjectOptions::default().set_indexing_options(exact()).set_expand_dots_enabled());
@@ -105,9 +102,8 @@ pub fn build_schema() -> (Schema, Fields) {
         )
     };
     let overflow = schema.add_text_field("over", positions("raw", false));
-    let slots = (0..SLOT_COUNT)
-        .map(|slot| schema.add_text_field(&format!("s{slot}"), positions(ANALYZED_TOKENIZER, true)))
-        .collect();
-    let fields = Fields { ordinal, sequence, ttl_base, key, values, terms, overflow, slots };
+    let slots =
+        (0..SLOT_COUNT).map(|slot| schema.add_text_field(&format!("s{slot}"), positions(OWN_TOKENS, true))).collect();
+    let fields = Fields { values, terms, overflow, slots };
     (schema.build(), fields)
 }

@@ -18,6 +18,7 @@ mod options;
 mod plan;
 mod query;
 mod segment_columns;
+mod segments;
 mod slots;
 mod storage;
 mod term_count;

@@ -6,9 +6,6 @@ use serde_json::Value;
 /// The layout of what an index writes: fields, terms, commit payload. An index of another format is rebuilt.
 const INDEX_FORMAT: u32 = 5;
 
-/// Tantivy's own lower bound for one indexing thread, in bytes.
-const WRITER_BUDGET_BYTES_MIN: usize = 15_000_000;
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexOptions {
@@ -25,9 +22,7 @@ pub struct IndexOptions {
     /// Moves when the analyzers change what they emit.
     #[serde(default = "default_analysis_version")]
     pub analysis_version: u32,
-    #[serde(default = "default_writer_threads")]
-    pub writer_threads: usize,
-    /// Bytes per indexing thread that are gathered before a segment is written.
+    /// Bytes of memory that are gathered before a segment is written, though no commit has asked for it.
     #[serde(default = "default_writer_budget_bytes")]
     pub writer_budget_bytes: usize,
     /// Bytes of index files that may wait in memory for a checkpoint, all together.
@@ -39,10 +34,6 @@ pub struct IndexOptions {
 }
 
 fn default_analysis_version() -> u32 {
-    1
-}
-
-fn default_writer_threads() -> usize {
     1
 }
 
@@ -67,15 +58,10 @@ impl IndexOptions {
             mem_only: false,
             schema: Value::Null,
             analysis_version: default_analysis_version(),
-            writer_threads: default_writer_threads(),
             writer_budget_bytes: default_writer_budget_bytes(),
             memory_files_bytes_max: default_memory_files_bytes_max(),
             memory_file_bytes_max: default_memory_file_bytes_max(),
         }
-    }
-
-    pub(crate) fn writer_budget_bytes(&self) -> usize {
-        self.writer_budget_bytes.max(WRITER_BUDGET_BYTES_MIN)
     }
 
     /// Equal for two options under which one can go on with what the other has made. The schema is not part of it: a

@@ -11,7 +11,6 @@ use tantivy::store::Compressor;
 use tantivy::{FutureResult, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
 
 use super::aggregate::CounterCache;
-use super::documents::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
 use super::documents::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
@@ -99,7 +98,6 @@ impl TextIndex {
         let payload = CommitPayload::read(payload.as_deref())?;
         let fields = Arc::new(fields);
         let slots = Arc::new(SlotTable::new(payload.slots));
-        index.tokenizers().register(ANALYZED_TOKENIZER, AnalyzedTokenizer);
         let mapping = Arc::new(TableMapping::from_schema(&options.schema));
         let reader = index
             .reader_builder()

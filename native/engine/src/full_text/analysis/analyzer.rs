@@ -75,6 +75,17 @@ impl Analyzer {
         self != Self::Keyword
     }
 
+    /// The words of `text` in lowercase, and the language whose stop words are left out and whose stems become the tokens;
+    /// none for an analyzer without stems.
+    pub fn words_before_stems(self, text: &str) -> Option<(StemLanguage, WordStream<'_>)> {
+        match self {
+            Self::Standard => Some((StemLanguage::English, WordStream::new(text, WordRules::plain()))),
+            Self::Language(language) => Some((language, WordStream::new(text, WordRules::plain()))),
+            Self::Html => Some((StemLanguage::English, WordStream::owned(strip_html(text), WordRules::plain()))),
+            _ => None,
+        }
+    }
+
     pub fn token_stream(self, text: &str) -> BoxTokenStream<'_> {
         match self {
             Self::Standard => BoxTokenStream::new(WordStream::new(text, WordRules::stemmed(StemLanguage::English))),

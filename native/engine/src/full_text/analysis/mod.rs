@@ -8,3 +8,4 @@ mod words;
 
 pub use analyzer::{Analyzer, lone_character};
 pub use html::strip_html;
+pub use stems::{StemLanguage, Stems};

@@ -127,8 +127,8 @@ fn hash(bytes: &[u8]) -> u64 {
 
 static IDLE: [Mutex<Vec<StemCache>>; LANGUAGE_COUNT] = [const { Mutex::new(Vec::new()) }; LANGUAGE_COUNT];
 
-/// The use of one cache for the length of one text. Caches outlive the indexing threads, which come and go with
-/// every commit; there are never more of one language than texts analysed at once.
+/// The use of one cache for the length of one text. There are never more caches of one language than texts analysed at
+/// once.
 pub struct Stems {
     language: StemLanguage,
     cache: Option<StemCache>,

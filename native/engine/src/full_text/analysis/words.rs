@@ -2,6 +2,7 @@
 //! characters for Chinese, Japanese and Korean, which write no spaces that mean words.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use tantivy::tokenizer::{Token, TokenStream};
@@ -30,6 +31,12 @@ impl WordRules {
     pub fn stemmed(language: StemLanguage) -> Self {
         Self { letters_only: false, stems: Some(language) }
     }
+}
+
+/// Where a word stands in the text.
+struct Found {
+    range: Range<usize>,
+    is_ascii: bool,
 }
 
 pub struct WordStream<'a> {
@@ -64,38 +71,56 @@ impl<'a> WordStream<'a> {
         }
     }
 
-    /// Moves to the next word and writes it, in lowercase, into the token; false at the end.
-    fn next_word(&mut self) -> bool {
+    /// As `advance` without stems and stop words, without a copy of words that are ASCII: the text in which the word
+    /// stands, where it stands there, and its position. Only what is ASCII may be in uppercase.
+    pub fn next_plain(&mut self) -> Option<(&str, Range<usize>, usize)> {
+        loop {
+            let Found { range, is_ascii } = self.next_word()?;
+            let position = self.next_position;
+            self.next_position += 1;
+            if is_ascii {
+                if !is_dropped(&self.text[range.clone()]) {
+                    return Some((&self.text, range, position));
+                }
+                continue;
+            }
+            self.set_token(Found { range, is_ascii });
+            if !is_dropped(&self.token.text) {
+                return Some((&self.token.text, 0..self.token.text.len(), position));
+            }
+        }
+    }
+
+    /// Moves behind the next word.
+    fn next_word(&mut self) -> Option<Found> {
         if let Some((end, given)) = self.pair_run {
-            if self.next_pair(end, given) {
-                return true;
+            if let Some(pair) = self.next_pair(end, given) {
+                return Some(pair);
             }
             self.pair_run = None;
         }
-        let Some(start) = self.skip_to_word() else { return false };
+        let start = self.skip_to_word()?;
         if self.pair_run.is_some() {
             return self.next_word();
         }
         let (end, is_ascii) = self.word_end(start);
         self.cursor = end;
-        self.set_token(start, end, is_ascii);
-        true
+        Some(Found { range: start..end, is_ascii })
     }
 
     /// Gives the pair at the cursor; the last character of a run alone only if it is the whole run.
-    fn next_pair(&mut self, end: usize, given: bool) -> bool {
+    fn next_pair(&mut self, end: usize, given: bool) -> Option<Found> {
         let start = self.cursor;
         let mut characters = self.text[start..end].chars();
-        let Some(first) = characters.next() else { return false };
+        let first = characters.next()?;
         let second = characters.next();
         if second.is_none() && given {
             self.cursor = end;
-            return false;
+            return None;
         }
         self.cursor = start + first.len_utf8();
         self.pair_run = Some((end, true));
-        self.set_token(start, self.cursor + second.map_or(0, char::len_utf8), false);
-        true
+        Some(Found { range: start..self.cursor + second.map_or(0, char::len_utf8), is_ascii: false })
     }
 
     /// Start of the next word; enters a run of ideographs by setting `pair_run`.
@@ -174,12 +199,13 @@ impl<'a> WordStream<'a> {
         }
     }
 
-    fn set_token(&mut self, start: usize, end: usize, is_ascii: bool) {
+    /// Writes a word, in lowercase, into the token.
+    fn set_token(&mut self, Found { range, is_ascii }: Found) {
         let token = &mut self.token;
-        token.offset_from = start;
-        token.offset_to = end;
+        token.offset_from = range.start;
+        token.offset_to = range.end;
         token.text.clear();
-        let word = &self.text[start..end];
+        let word = &self.text[range];
         if is_ascii {
             token.text.push_str(word);
             token.text.make_ascii_lowercase();
@@ -196,11 +222,12 @@ impl<'a> WordStream<'a> {
 
 impl TokenStream for WordStream<'_> {
     fn advance(&mut self) -> bool {
-        while self.next_word() {
+        while let Some(found) = self.next_word() {
+            self.set_token(found);
             self.token.position = self.next_position;
             self.next_position += 1;
             let text = &mut self.token.text;
-            if text.len() > TOKEN_BYTES_MAX || text.bytes().all(|byte| byte == b'_') {
+            if is_dropped(text) {
                 continue;
             }
             if let Some(stems) = &mut self.stems
@@ -220,6 +247,11 @@ impl TokenStream for WordStream<'_> {
     fn token_mut(&mut self) -> &mut Token {
         &mut self.token
     }
+}
+
+/// Words that are no token.
+fn is_dropped(word: &str) -> bool {
+    word.len() > TOKEN_BYTES_MAX || word.bytes().all(|byte| byte == b'_')
 }
 
 fn is_ascii_word(byte: u8, letters_only: bool) -> bool {

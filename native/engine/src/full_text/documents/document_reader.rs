@@ -1,4 +1,4 @@
-//! Reads a stored body once, member by member, into an indexed document; nothing in between is built.
+//! Reads a stored body once, member by member, into a segment that is being built; nothing in between is made of it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use tantivy::DateTime;
-use tantivy::tokenizer::{PreTokenizedString, Token, TokenStream};
 
 use crate::frame::Row;
 use crate::full_text::dates::parse_date;
-use crate::full_text::documents::document::{IndexedDocument, Scalar};
 use crate::full_text::documents::geo_values::{points_of, shape_of};
 use crate::full_text::fields::Fields;
 use crate::full_text::mapping::{FieldRule, GeoForm, PathTable, TIMESTAMP, TableMapping, TextTarget};
+use crate::full_text::segments::{DocumentHead, Scalar, SegmentBuilder};
 use crate::full_text::slots::SlotTable;
 
 /// Longer strings have no exact form, neither in a term nor in a column; bytes.
@@ -34,24 +33,25 @@ impl DocumentReader {
         Self { mapping, fields, slots, tables }
     }
 
-    /// The reason is one sentence, for the report.
-    pub fn read(&mut self, row: &Row<'_>) -> Result<IndexedDocument, String> {
+    /// Adds a document to `segment`, or leaves it out; the reason is one sentence, for the report.
+    pub fn read(&mut self, row: &Row<'_>, segment: &mut SegmentBuilder) -> Result<(), String> {
         let body = std::str::from_utf8(row.body).map_err(|error| format!("the body is not UTF-8: {error}"))?;
         let document_type = self.type_of(body);
         let table = &mut self.tables[document_type];
         table.bound();
-        let mut document = IndexedDocument::new(&self.fields, row.key, row.key.len() + 2 * body.len());
-        document.ordinal = row.ordinal;
-        document.sequence = row.sequence;
-        document.ttl_base_ms = row.ttl_base_ms;
-        let mut target = Target { table, slots: &self.slots, fields: &self.fields, document };
+        let head = DocumentHead { ordinal: row.ordinal, sequence: row.sequence, ttl_base_ms: row.ttl_base_ms };
+        segment.begin_document(head, row.key);
+        let mut target = Target { table, slots: &self.slots, fields: &self.fields, segment };
         let mut json = serde_json::Deserializer::from_str(body);
         let root = Member { target: &mut target, node: crate::full_text::mapping::ROOT };
-        root.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| error.to_string())?;
+        let outcome = root.deserialize(&mut json).and_then(|()| json.end());
         if row.written_ms > 0 {
             target.take_written(row.written_ms);
         }
-        Ok(target.document)
+        outcome.map_err(|error| {
+            segment.forget_document();
+            error.to_string()
+        })
     }
 
     fn type_of(&self, body: &str) -> usize {
@@ -116,13 +116,12 @@ struct Target<'t> {
     table: &'t mut PathTable,
     slots: &'t SlotTable,
     fields: &'t Fields,
-    document: IndexedDocument,
+    segment: &'t mut SegmentBuilder,
 }
 
 impl Target<'_> {
     fn push(&mut self, node: u32, scalar: Scalar) {
-        let path = Arc::clone(&self.table.node(node).path);
-        self.document.values.push((path, scalar));
+        self.segment.values.push(&self.table.node(node).path, scalar);
     }
 
     /// The time of the write is a member of every document; it stands beside the bodies that do not say it.
@@ -154,39 +153,22 @@ impl Target<'_> {
             if target.is_overflow {
                 self.take_overflow(target, text);
             } else {
-                self.document.keep_tokens(target.field, target.analyzer, text);
+                self.segment.add_text(target.field, target.analyzer, text);
             }
         }
         if has_column {
-            let span = self.document.keep(text);
+            let span = self.segment.values.keep(text);
             self.push(node, if plan.exact { Scalar::Text(span) } else { Scalar::ColumnOnly(span) });
         } else {
-            let path = Arc::clone(&self.table.node(node).path);
-            if !self.document.present.contains(&path) {
-                self.document.present.push(path);
-            }
+            self.segment.values.push_present(&self.table.node(node).path);
         }
     }
 
     /// Tokens of a path beyond the slots: once under the path, once for queries without a field.
     fn take_overflow(&mut self, target: &TextTarget, text: &str) {
-        let overflow = self
-            .document
-            .overflow
-            .get_or_insert_with(|| Box::new(PreTokenizedString { text: String::new(), tokens: Vec::new() }));
-        let tokens = &mut overflow.tokens;
-        let prefixes =
-            [Some(overflow_prefix(&target.path)), target.in_all.then(|| overflow_all_prefix(target.analyzer))];
-        for prefix in prefixes.into_iter().flatten() {
-            let last = tokens.iter().rev().find(|token| token.text.starts_with(&prefix));
-            let offset = last.map_or(0, |token| token.position + 2);
-            target.analyzer.token_stream(text).process(&mut |token| {
-                tokens.push(Token {
-                    text: format!("{prefix}{}", token.text),
-                    position: offset + token.position,
-                    ..token.clone()
-                });
-            });
+        self.segment.add_overflow(&overflow_prefix(&target.path), target.analyzer, text);
+        if target.in_all {
+            self.segment.add_overflow(&overflow_all_prefix(target.analyzer), target.analyzer, text);
         }
     }
 
@@ -226,7 +208,7 @@ impl Target<'_> {
         }
         let shapes = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         for shape in shapes.iter().filter(|shape| shape_of(shape).is_some()) {
-            let span = self.document.keep(&shape.to_string());
+            let span = self.segment.values.keep(&shape.to_string());
             self.push(node, Scalar::ColumnOnly(span));
         }
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::schema::{Field, OwnedValue};
 use tantivy::{Index, IndexWriter};
 
-use crate::full_text::documents::document::QueuedDocument;
 use crate::full_text::options::IndexOptions;
 
 /// Segments of like size that are merged into one.
@@ -19,19 +19,35 @@ const SMALLEST_LAYER_DOCUMENTS: u32 = 100;
 /// A segment with more deleted documents than this share is merged.
 const DELETED_SHARE_MAX: f32 = 0.3;
 
+/// The least that Tantivy takes for an indexing thread. Ours never has a document.
+const BUDGET_BYTES_MIN: usize = 15_000_000;
+
+/// Tantivy's writer is given segments alone; its queue of documents has room for 40,000 in place.
+pub enum NoDocument {}
+
+impl tantivy::Document for NoDocument {
+    type Value<'a> = &'a OwnedValue;
+    type FieldsValuesIter<'a> = std::iter::Empty<(Field, &'a OwnedValue)>;
+
+    fn iter_fields_and_values(&self) -> Self::FieldsValuesIter<'_> {
+        std::iter::empty()
+    }
+}
+
+pub type SegmentsWriter = IndexWriter<NoDocument>;
+
 pub struct LazyWriter {
     pub index: Index,
-    threads: usize,
-    budget_bytes: usize,
-    writer: Option<IndexWriter<QueuedDocument>>,
+    /// Of a segment that is being built.
+    pub budget_bytes: usize,
+    writer: Option<SegmentsWriter>,
     /// Whether it is, for those who do not wait for the one who writes.
     is_open: Arc<AtomicBool>,
 }
 
 impl LazyWriter {
     pub fn new(index: Index, options: &IndexOptions) -> Self {
-        let (threads, budget_bytes) = (options.writer_threads.max(1), options.writer_budget_bytes());
-        Self { index, threads, budget_bytes, writer: None, is_open: Arc::default() }
+        Self { index, budget_bytes: options.writer_budget_bytes, writer: None, is_open: Arc::default() }
     }
 
     /// Tells at any time whether the writer is open.
@@ -44,7 +60,7 @@ impl LazyWriter {
     }
 
     /// The writer, which is opened if it is not.
-    pub fn opened(&mut self) -> tantivy::Result<&mut IndexWriter<QueuedDocument>> {
+    pub fn opened(&mut self) -> tantivy::Result<&mut SegmentsWriter> {
         let writer = match self.writer.take() {
             Some(writer) => writer,
             None => self.open()?,
@@ -53,10 +69,10 @@ impl LazyWriter {
         Ok(self.writer.insert(writer))
     }
 
-    fn open(&self) -> tantivy::Result<IndexWriter<QueuedDocument>> {
+    fn open(&self) -> tantivy::Result<SegmentsWriter> {
         let options = IndexWriterOptions::builder()
-            .num_worker_threads(self.threads)
-            .memory_budget_per_thread(self.budget_bytes)
+            .num_worker_threads(1)
+            .memory_budget_per_thread(BUDGET_BYTES_MIN)
             .num_merge_threads(1)
             .build();
         let writer = self.index.writer_with_options(options)?;
@@ -72,7 +88,7 @@ impl LazyWriter {
     }
 
     /// The writer, which is no longer open.
-    pub fn take(&mut self) -> Option<IndexWriter<QueuedDocument>> {
+    pub fn take(&mut self) -> Option<SegmentsWriter> {
         self.is_open.store(false, Ordering::Relaxed);
         self.writer.take()
     }

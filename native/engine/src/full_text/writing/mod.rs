@@ -11,4 +11,5 @@ mod text_writer;
 pub use commit_payload::{CommitPayload, sequence_of};
 pub use merge_choice::segments_to_merge;
 pub use merge_queue::IdleMerger;
+pub use small_commit::commit_one_segment;
 pub use text_writer::TextWriter;

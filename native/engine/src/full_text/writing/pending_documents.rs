@@ -1,170 +1,160 @@
-//! The documents of a small commit, which are written as one segment on the committing thread.
-//!
-//! Tantivy's indexing thread begins every segment with a term table for its whole budget (4 MB, cleared); for a few
-//! documents that takes longer than everything else in a commit.
-//!
-//! The documents of a large commit go to that thread by the dozen: handing over each by itself wakes it each time.
+//! What the next commit changes: new segments, and documents that leave older ones.
 
-use tantivy::index::SegmentId;
-use tantivy::indexer::{AddOperation, SegmentWriter, UserOperation};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tantivy::directory::TerminatingWrite;
+use tantivy::fastfield::write_alive_bitset;
+use tantivy::index::{SegmentComponent, SegmentId};
 use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, TermQuery, Weight};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, Index, IndexWriter, Opstamp, Score, Segment, SegmentMeta, SegmentReader, Term};
+use tantivy::{BitSet, DocId, Index, Opstamp, Score, Segment, SegmentMeta, SegmentReader, Term};
 
-use super::lazy_writer::LazyWriter;
-use crate::full_text::documents::document::{IndexedDocument, QueuedDocument};
+use super::lazy_writer::SegmentsWriter;
+use crate::frame::Row;
+use crate::full_text::documents::document_reader::DocumentReader;
 use crate::full_text::fields::Fields;
+use crate::full_text::segments::SegmentBuilder;
 
-/// A commit of more documents, or more bytes of text, goes to the indexing thread.
-const DOCUMENTS_MAX: usize = 128;
-const TEXT_BYTES_MAX: usize = 256 * 1024;
+/// A commit of more documents, or more bytes of bodies, goes through Tantivy's writer, which merges.
+const SMALL_DOCUMENTS_MAX: u32 = 128;
+const SMALL_BODY_BYTES_MAX: usize = 256 * 1024;
 
-/// Sizes the term table: 32,768 slots, and it grows. Clearing it is most of what a commit of one document costs.
-const SEGMENT_BUDGET_BYTES: usize = 1_000_000;
+/// In the name of the file that says which documents of a new segment have left it again. Tantivy's own are larger.
+const FIRST_OPSTAMP: Opstamp = 0;
 
-/// As `SEGMENT_BUDGET_BYTES` for little text: 4,096 slots.
-const SMALL_SEGMENT_BUDGET_BYTES: usize = 100_000;
-const SMALL_TEXT_BYTES_MAX: usize = 8 * 1024;
+/// A segment of this commit, which is being built or is written.
+struct NewSegment<S> {
+    segment: S,
+    /// By ordinal; the newest versions only.
+    documents: HashMap<u32, DocId>,
+    /// Documents that a newer version or a delete has followed.
+    left: Vec<DocId>,
+}
 
-/// What is handed over at once: bounded, because it is written as a whole before the thread looks at its budget.
-const HANDED_OVER_MAX: usize = 64;
+impl<S> NewSegment<S> {
+    fn remove(&mut self, ordinal: u32) {
+        self.left.extend(self.documents.remove(&ordinal));
+    }
+}
 
 #[derive(Default)]
 pub struct PendingDocuments {
-    documents: Vec<IndexedDocument>,
-    /// Documents that leave the older segments.
+    building: Option<NewSegment<SegmentBuilder>>,
+    written: Vec<NewSegment<Segment>>,
+    /// Documents that leave the segments of earlier commits.
     deleted_ordinals: Vec<u32>,
-    text_bytes: usize,
-    /// The documents of this commit go to the indexing thread.
-    is_large: bool,
-    /// Of a large commit: what comes next, in order.
-    operations: Vec<UserOperation<QueuedDocument>>,
+    body_bytes: usize,
 }
 
 impl PendingDocuments {
-    /// All that the commit changes is held here.
+    /// Few documents, in one segment.
     pub fn is_small(&self) -> bool {
-        !self.is_large
+        let documents = self.building.as_ref().map_or(0, |building| building.segment.document_count());
+        self.written.is_empty() && documents <= SMALL_DOCUMENTS_MAX && self.body_bytes <= SMALL_BODY_BYTES_MAX
     }
 
-    pub fn add(&mut self, writer: &mut LazyWriter, fields: &Fields, document: IndexedDocument) -> tantivy::Result<()> {
-        if self.is_large {
-            return self.hand_over(writer, UserOperation::Add(document.into()));
+    /// The inner error is the reason for which the document is left out. Of a segment with `budget_bytes` the files are
+    /// written.
+    pub fn add(
+        &mut self,
+        row: &Row<'_>,
+        documents: &mut DocumentReader,
+        index: &Index,
+        (fields, budget_bytes): (&Arc<Fields>, usize),
+    ) -> tantivy::Result<Result<(), String>> {
+        let building = self.building.get_or_insert_with(|| NewSegment {
+            segment: SegmentBuilder::new(fields),
+            documents: HashMap::new(),
+            left: Vec::new(),
+        });
+        let number = building.segment.document_count();
+        if let Err(reason) = documents.read(row, &mut building.segment) {
+            return Ok(Err(reason));
         }
-        self.text_bytes += document.text.len();
-        self.documents.push(document);
-        if self.documents.len() > DOCUMENTS_MAX || self.text_bytes > TEXT_BYTES_MAX {
-            self.is_large = true;
-            self.text_bytes = 0;
-            self.hand_over_deletes(writer.opened()?, fields, None)?;
-            for document in std::mem::take(&mut self.documents) {
-                self.hand_over(writer, UserOperation::Add(document.into()))?;
-            }
+        building.documents.insert(row.ordinal, number);
+        self.body_bytes += row.body.len();
+        if building.segment.is_full(budget_bytes) {
+            self.write_segment(index)?;
         }
-        Ok(())
-    }
-
-    fn hand_over(&mut self, writer: &mut LazyWriter, operation: UserOperation<QueuedDocument>) -> tantivy::Result<()> {
-        if let UserOperation::Add(document) = &operation {
-            self.text_bytes += document.0.text.len();
-        }
-        self.operations.push(operation);
-        if self.operations.len() >= HANDED_OVER_MAX || self.text_bytes > TEXT_BYTES_MAX {
-            return self.hand_over_all(writer.opened()?);
-        }
-        Ok(())
-    }
-
-    fn hand_over_all(&mut self, writer: &IndexWriter<QueuedDocument>) -> tantivy::Result<()> {
-        self.text_bytes = 0;
-        writer.run(self.operations.drain(..)).map(|_| ())
+        Ok(Ok(()))
     }
 
     /// A newer version of the document comes, or it is deleted.
-    pub fn delete(&mut self, writer: &mut LazyWriter, fields: &Fields, ordinal: u32) -> tantivy::Result<()> {
-        if self.is_large {
-            return self.hand_over(writer, UserOperation::Delete(fields.ordinal_term(ordinal)));
+    pub fn delete(&mut self, ordinal: u32) {
+        self.written.iter_mut().for_each(|segment| segment.remove(ordinal));
+        if let Some(building) = &mut self.building {
+            building.remove(ordinal);
         }
-        self.documents.retain(|document| document.ordinal != ordinal);
         self.deleted_ordinals.push(ordinal);
+    }
+
+    fn write_segment(&mut self, index: &Index) -> tantivy::Result<()> {
+        let Some(NewSegment { segment, documents, left }) = self.building.take() else { return Ok(()) };
+        if segment.document_count() > 0 {
+            let segment = segment.finish(index.new_segment())?;
+            self.written.push(NewSegment { segment, documents, left });
+        }
         Ok(())
     }
 
-    fn hand_over_deletes(
-        &mut self,
-        writer: &IndexWriter<QueuedDocument>,
-        fields: &Fields,
-        except: Option<SegmentId>,
-    ) -> tantivy::Result<()> {
-        for ordinal in self.deleted_ordinals.drain(..) {
-            writer.delete_query(Box::new(OlderVersions { term: fields.ordinal_term(ordinal), except }))?;
+    /// The terms of the documents that leave older segments, and the new segments, whose files are written.
+    pub fn take(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<(Vec<Term>, Vec<SegmentMeta>)> {
+        self.write_segment(index)?;
+        let mut added = Vec::new();
+        for NewSegment { segment, left, .. } in self.written.drain(..) {
+            let segment = if left.is_empty() { segment } else { without(segment, &left)? };
+            added.extend((segment.meta().num_docs() > 0).then(|| segment.meta().clone()));
         }
-        Ok(())
+        self.body_bytes = 0;
+        let deleted = self.deleted_ordinals.drain(..).map(|ordinal| fields.ordinal_term(ordinal)).collect();
+        Ok((deleted, added))
     }
 
     /// Gives what is held back to the writer, for the commit that follows.
-    pub fn hand_to(&mut self, writer: &IndexWriter<QueuedDocument>, fields: &Fields) -> tantivy::Result<()> {
-        if std::mem::take(&mut self.is_large) {
-            return self.hand_over_all(writer);
+    pub fn hand_to(&mut self, writer: &SegmentsWriter, fields: &Fields) -> tantivy::Result<()> {
+        let (deleted, added) = self.take(writer.index(), fields)?;
+        let except: Arc<[SegmentId]> = added.iter().map(SegmentMeta::id).collect();
+        for term in deleted {
+            writer.delete_query(Box::new(OlderVersions { term, except: Arc::clone(&except) }))?;
         }
-        if self.documents.is_empty() {
-            self.text_bytes = 0;
-            return self.hand_over_deletes(writer, fields, None);
-        }
-        let segment = writer.new_segment();
-        self.hand_over_deletes(writer, fields, Some(segment.id()))?;
-        writer.add_segment(self.write_segment(segment, writer.commit_opstamp())?)
-    }
-
-    /// The changes of a small commit: the terms of the documents that leave older segments, and a segment of the new ones.
-    pub fn take(&mut self, index: &Index, fields: &Fields) -> tantivy::Result<(Vec<Term>, Option<SegmentMeta>)> {
-        let deleted = self.deleted_ordinals.drain(..).map(|ordinal| fields.ordinal_term(ordinal)).collect();
-        if self.documents.is_empty() {
-            self.text_bytes = 0;
-            return Ok((deleted, None));
-        }
-        let added = self.write_segment(index.new_segment(), 0)?;
-        Ok((deleted, Some(added)))
-    }
-
-    fn write_segment(&mut self, segment: Segment, opstamp: Opstamp) -> tantivy::Result<SegmentMeta> {
-        let is_small = std::mem::take(&mut self.text_bytes) <= SMALL_TEXT_BYTES_MAX;
-        let budget_bytes = if is_small { SMALL_SEGMENT_BUDGET_BYTES } else { SEGMENT_BUDGET_BYTES };
-        let mut segment_writer = SegmentWriter::for_segment(budget_bytes, segment.clone())?;
-        for document in self.documents.drain(..) {
-            segment_writer.add_document(AddOperation { opstamp, document })?;
-        }
-        let max_doc = segment_writer.max_doc();
-        segment_writer.finalize()?;
-        let segment = segment.with_max_doc(max_doc);
-        segment.meta().untrack_temp_docstore();
-        Ok(segment.meta().clone())
+        added.into_iter().try_for_each(|segment| writer.add_segment(segment))
     }
 }
 
-/// The documents of one ordinal but for those in one segment. Tantivy applies the deletes of a commit to the whole of
-/// an added segment, also those that came before it.
+fn without(segment: Segment, left: &[DocId]) -> tantivy::Result<Segment> {
+    let mut alive = BitSet::with_max_value_and_full(segment.meta().max_doc());
+    left.iter().for_each(|document| alive.remove(*document));
+    let segment = segment.with_delete_meta(left.len() as u32, FIRST_OPSTAMP);
+    let mut file = segment.open_write(SegmentComponent::Delete)?;
+    write_alive_bitset(&alive, &mut file)?;
+    file.terminate()?;
+    Ok(segment)
+}
+
+/// The documents of one ordinal but for those in the segments of the commit. Tantivy applies the deletes of a commit to
+/// the whole of an added segment, also those that came before it.
 #[derive(Debug, Clone)]
 struct OlderVersions {
     term: Term,
-    except: Option<SegmentId>,
+    except: Arc<[SegmentId]>,
 }
 
 impl Query for OlderVersions {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let of_ordinal = TermQuery::new(self.term.clone(), IndexRecordOption::Basic).weight(scoring)?;
-        Ok(Box::new(OlderVersionsWeight { of_ordinal, except: self.except }))
+        Ok(Box::new(OlderVersionsWeight { of_ordinal, except: Arc::clone(&self.except) }))
     }
 }
 
 struct OlderVersionsWeight {
     of_ordinal: Box<dyn Weight>,
-    except: Option<SegmentId>,
+    except: Arc<[SegmentId]>,
 }
 
 impl Weight for OlderVersionsWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        if self.except == Some(reader.segment_id()) {
+        if self.except.contains(&reader.segment_id()) {
             return Ok(Box::new(EmptyScorer));
         }
         self.of_ordinal.scorer(reader, boost)

@@ -11,7 +11,9 @@ use tantivy::directory::TerminatingWrite;
 use tantivy::fastfield::write_alive_bitset;
 use tantivy::index::SegmentComponent;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{BitSet, Directory, DocSet, Index, Searcher, Segment, SegmentMeta, SegmentReader, TERMINATED, Term};
+use tantivy::{
+    BitSet, Directory, DocSet, Index, IndexMeta, Searcher, Segment, SegmentMeta, SegmentReader, TERMINATED, Term,
+};
 
 use crate::full_text::storage::{META_FILE, files_of_commit};
 
@@ -22,7 +24,7 @@ pub struct SmallCommit<'a> {
     pub searcher: &'a Searcher,
     /// Of documents that leave the segments of the last commit.
     pub deleted: &'a [Term],
-    pub added: Option<SegmentMeta>,
+    pub added: Vec<SegmentMeta>,
     pub payload: &'a str,
 }
 
@@ -34,14 +36,12 @@ impl SmallCommit<'_> {
         for meta in metas.segments {
             segments.push(self.without_deleted(self.index.segment(meta), metas.opstamp)?);
         }
-        segments.extend(self.added.clone());
+        segments.extend_from_slice(&self.added);
         segments.retain(|segment| segment.num_docs() > 0);
         segments.sort_by_key(|segment| std::cmp::Reverse(segment.max_doc()));
         metas.segments = segments;
         metas.payload = Some(self.payload.to_owned());
-        let mut text = serde_json::to_vec(&metas)?;
-        writeln!(&mut text)?;
-        self.index.directory().atomic_write(Path::new(META_FILE), &text)?;
+        let text = write_metas(self.index, &metas)?;
         if self.deleted.is_empty() { Ok(()) } else { self.remove_superseded(&text) }
     }
 
@@ -75,6 +75,20 @@ impl SmallCommit<'_> {
         file.terminate()?;
         Ok(segment.meta().clone())
     }
+}
+
+fn write_metas(index: &Index, metas: &IndexMeta) -> tantivy::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(metas)?;
+    writeln!(&mut text)?;
+    index.directory().atomic_write(Path::new(META_FILE), &text)?;
+    Ok(text)
+}
+
+/// The first commit of an index that is to have this one segment.
+pub fn commit_one_segment(index: &Index, segment: &Segment) -> tantivy::Result<()> {
+    let mut metas = index.load_metas()?;
+    metas.segments = vec![segment.meta().clone()];
+    write_metas(index, &metas).map(|_| ())
 }
 
 fn is_of(reader: &SegmentReader, meta: &SegmentMeta) -> bool {

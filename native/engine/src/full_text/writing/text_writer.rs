@@ -70,17 +70,17 @@ impl TextWriter {
     fn apply_row(&mut self, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
         let Self { writer, pending, fields, documents, next_ordinal, .. } = self;
         if u64::from(row.ordinal) < *next_ordinal {
-            pending.delete(writer, fields, row.ordinal).map_err(tantivy_failed)?;
+            pending.delete(row.ordinal);
         }
         match row.kind {
             RowKind::Delete => Ok(Ok(())),
             RowKind::Transform | RowKind::PartPut | RowKind::PartDelete | RowKind::State => {
                 Err(EngineError::internal("a row that holds no document reached the index"))
             }
-            RowKind::Put => match documents.read(row) {
-                Ok(document) => pending.add(writer, fields, document).map(Ok).map_err(tantivy_failed),
-                Err(reason) => Ok(Err(reason)),
-            },
+            RowKind::Put => {
+                let bounds = (&*fields, writer.budget_bytes);
+                pending.add(row, documents, &writer.index, bounds).map_err(tantivy_failed)
+            }
         }
     }
 

@@ -12,13 +12,13 @@ use tantivy::{DateTime, DocId, Score, SegmentReader, Term};
 
 use crate::error::EngineError;
 use crate::full_text::dates::{parse_date, parse_date_bound};
-use crate::full_text::documents::document::as_integer;
 use crate::full_text::fields::{KEY, PRESENT_PATH};
 use crate::full_text::plan::RangeKind;
 use crate::full_text::query::compile::clauses::{any_of, invalid, term_query};
 use crate::full_text::query::compile::index_fields::{ExactField, IndexFields, column_name};
 use crate::full_text::query::terms::string_columns::StringRangeQuery;
 use crate::full_text::query::terms::term_range::TermRangeQuery;
+use crate::full_text::segments::as_integer;
 
 pub fn number_query(index: &IndexFields, path: &str, number: f64) -> Box<dyn Query> {
     match as_integer(number) {

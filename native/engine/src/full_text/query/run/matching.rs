@@ -6,14 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use tantivy::query::EnableScoring;
 use tantivy::schema::Schema;
-use tantivy::tokenizer::TokenizerManager;
 use tantivy::{DocId, Index, IndexReader, ReloadPolicy, Searcher};
 
 use crate::error::EngineError;
 use crate::frame::{Frame, RowKind};
 use crate::full_text::TextIndex;
-use crate::full_text::documents::analyzed_text::{ANALYZED_TOKENIZER, AnalyzedTokenizer};
-use crate::full_text::documents::document::IndexedDocument;
 use crate::full_text::documents::document_reader::DocumentReader;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::build_schema;
@@ -27,12 +24,11 @@ use crate::full_text::query::deadline::{CancelFlag, Deadline};
 use crate::full_text::query::run::collect::visit_all;
 use crate::full_text::query::run::filter::filter_bits::filter_bits;
 use crate::full_text::query::run::range_view::RangeView;
+use crate::full_text::segments::SegmentBuilder;
 use crate::full_text::slots::SlotTable;
 use crate::full_text::storage::IndexDirectory;
 use crate::full_text::text_index::index_settings;
-
-/// Enough for a handful of documents; Tantivy sizes its first term table by it, and clears it each time.
-const WRITER_BUDGET_BYTES: usize = 400_000;
+use crate::full_text::writing::commit_one_segment;
 
 /// Mappings of the schemas that were asked last.
 const MAPPINGS_MAX: usize = 64;
@@ -72,15 +68,13 @@ pub fn index_rows(
     let mapping = mapping_of(options);
     let (schema, fields) = build_schema();
     let (fields, slots) = (Arc::new(fields), Arc::new(SlotTable::new(Vec::new())));
-    let tokenizers = TokenizerManager::default();
-    tokenizers.register(ANALYZED_TOKENIZER, AnalyzedTokenizer);
     let mut documents = DocumentReader::new(Arc::clone(&mapping), Arc::clone(&fields), Arc::clone(&slots));
-    let mut writer = Index::builder()
+    let stored = Index::builder()
         .schema(schema.clone())
         .settings(index_settings())
-        .tokenizers(tokenizers)
-        .single_segment_index_writer::<IndexedDocument>(IndexDirectory::in_memory(), WRITER_BUDGET_BYTES)
+        .open_or_create(IndexDirectory::in_memory())
         .map_err(tantivy_failed)?;
+    let mut segment = SegmentBuilder::new(&fields);
     let mut rows = Vec::new();
     for (at, row) in frame.rows().enumerate() {
         let row = row?;
@@ -88,14 +82,16 @@ pub fn index_rows(
         if row.kind != RowKind::Put || is_expired {
             continue;
         }
-        if let Ok(document) = documents.read(&row) {
-            writer.add_document(document).map_err(tantivy_failed)?;
+        if documents.read(&row, &mut segment).is_ok() {
             rows.push(at);
         }
     }
-    let segment = writer.finalize().map_err(tantivy_failed)?;
+    if !rows.is_empty() {
+        let segment = segment.finish(stored.new_segment()).map_err(tantivy_failed)?;
+        commit_one_segment(&stored, &segment).map_err(tantivy_failed)?;
+    }
     let reader: IndexReader =
-        segment.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(tantivy_failed)?;
+        stored.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(tantivy_failed)?;
     let index = IndexFields::new(fields, mapping, slots.snapshot());
     Ok(StoredRows { searcher: reader.searcher(), index, schema, rows })
 }
