@@ -6,7 +6,7 @@ import { openServices } from '../server/open-services.ts';
 import { configOf } from './load-config.ts';
 import type { VerbContext } from './verb.ts';
 
-/** An answer that is no success. */
+/** An answer that is no success, or none. */
 export class RefusedError extends Error {
   readonly isRetryable: boolean;
 
@@ -23,6 +23,10 @@ export interface DatabaseCalls extends AsyncDisposable {
 }
 
 const nowhere = 'http://sundew.invalid';
+/** Codes of the system for a server that cannot be reached, or has gone. */
+const unreachable = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** Statuses of a proxy whose server does not answer at the moment. */
+const unavailable = new Set([502, 503, 504]);
 
 /** With `--url` the server there, with `--key` as the credential; else the data directory, which is opened for the command. */
 export async function openCalls(context: VerbContext): Promise<DatabaseCalls> {
@@ -32,7 +36,8 @@ export async function openCalls(context: VerbContext): Promise<DatabaseCalls> {
   if (url !== undefined) {
     if (URL.parse(url) === null) throw new ConfigError('"--url" is no address');
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
-    const send = (request: Request) => fetch(request);
+    // A backup may take hours, in which nothing is sent.
+    const send = (request: Request) => fetch(request, { timeout: false });
     return { call: caller(send, url.replace(/\/+$/, ''), headers), [Symbol.asyncDispose]: async () => undefined };
   }
   // A user who can open the directory may do everything with it.
@@ -51,15 +56,36 @@ function caller(
 ): DatabaseCalls['call'] {
   return async (method, path, body) => {
     const content = body === undefined ? {} : { body: JSON.stringify(body) };
-    const response = await send(
-      new Request(`${base}${path}`, {
-        method,
-        headers: { 'content-type': 'application/json', ...headers },
-        ...content,
-      }),
-    );
-    const answer = (await response.json()) as Record<string, unknown>;
-    if (response.ok) return answer;
+    const request = new Request(`${base}${path}`, {
+      method,
+      headers: { 'content-type': 'application/json', ...headers },
+      ...content,
+    });
+    const { status, text } = await send(request)
+      .then(async (response) => ({ status: response.status, text: await response.text() }))
+      .catch(withoutAnswer);
+    const answer = objectOf(text);
+    if (!answer) {
+      const message = `what answers with status ${status} is no Sundew server; look at "--url" and what is before the server`;
+      throw new RefusedError(message, unavailable.has(status));
+    }
+    if (status < 400) return answer;
     throw new RefusedError(`${answer.code}: ${answer.error}`, answer.retryable === true);
   };
+}
+
+function withoutAnswer(error: unknown): never {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (!unreachable.has(code)) throw error;
+  throw new RefusedError(`unavailable: the server gives no answer (${code}); what was asked may have been done`, true);
+}
+
+/** The object that a body is; undefined where it is none. */
+function objectOf(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
 }
