@@ -39,7 +39,7 @@ interface BackupRequest extends LocationRequest {
 /** The outcome for one table. */
 interface BackedUpTable {
   name: string;
-  status: 'completed' | 'failed' | 'skipped';
+  status: 'completed' | 'failed';
   /** With an outcome that is not `completed`. */
   error?: string;
   code?: string;
