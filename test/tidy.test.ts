@@ -266,14 +266,23 @@ function backticksInRust(sources: readonly Source[]): string[] {
   );
 }
 
+/** The names that a file takes from others. One that loads others later may take any that it mentions. */
+function takenNames(text: string): Set<string> {
+  if (/\bimport\(/.test(text)) return new Set(text.match(/\w+/g));
+  const lists = [...text.matchAll(/^(?:import|export)\b[^;'{]*\{([^}]*)\}\s*from\b/gm)].map(([, names = '']) => names);
+  return new Set(
+    lists.flatMap((names) => names.split(',').map((name) => name.replace(/^\s*type\s|\sas\s.*$/gs, '').trim())),
+  );
+}
+
 /** STYLE.md: an export is there for another file. */
 function unusedExports(sources: readonly Source[], users: readonly Source[]): string[] {
-  const words = new Map(users.map(({ path, text }) => [path, new Set(text.match(/\w+/g))]));
+  const taken = new Map(users.map(({ path, text }) => [path, takenNames(text)]));
   const declared = /^export (?:abstract )?(?:async )?(?:const|let|function\*?|class|interface|type|enum) (\w+)/gm;
   return sources.flatMap(({ path, text }) =>
     [...text.matchAll(declared)]
       .map(([, name = '']) => name)
-      .filter((name) => ![...words].some(([user, used]) => user !== path && used.has(name)))
+      .filter((name) => ![...taken].some(([user, names]) => user !== path && names.has(name)))
       .map((name) => `${path}: ${name}`),
   );
 }
@@ -287,7 +296,13 @@ describe('exports', () => {
 
   test('one that is not used is found', () => {
     const source = { path: 'src/query/x.ts', text: 'export function lonely(): void {}' };
-    expect(unusedExports([source], [source])).toEqual(['src/query/x.ts: lonely']);
+    const lonely = ['src/query/x.ts: lonely'];
+    const beside = (text: string) => unusedExports([source], [source, { path: 'src/query/y.ts', text }]);
+    expect(beside('// lonely')).toEqual(lonely);
+    expect(beside("import { lonelier as lonely } from './z.ts';")).toEqual(lonely);
+    expect(beside("import {\n  type other,\n  lonely as alone,\n} from './x.ts';")).toEqual([]);
+    expect(beside("import type { lonely } from './x.ts';")).toEqual([]);
+    expect(beside("const { lonely } = await import('./x.ts');")).toEqual([]);
   });
 });
 

@@ -5,7 +5,7 @@ import { readConfigFile, readText } from './config-file.ts';
 import { brokenRelation, type LimitOptions, limits } from './limits.ts';
 import { entriesOf, tableOfSections } from './named-sections/named-sections.ts';
 import { sections } from './named-sections/sections.ts';
-import { type Option, type OptionTable, type ValuesOf, variableOf } from './option.ts';
+import { type Option, type OptionTable, variableOf } from './option.ts';
 import { type Config, type OptionName, options } from './options.ts';
 
 export type Origin = 'default' | 'file' | 'environment' | 'flag';
@@ -67,14 +67,6 @@ export function configOfValues(values: Readonly<Record<string, unknown>>): Confi
 function variablesOf({ credentialVariables }: Config, environment: ConfigSources['environment']): Map<string, string> {
   const set = credentialVariables.map(({ name }) => [name, environment[name] ?? ''] as const);
   return new Map(set.filter(([, value]) => value !== ''));
-}
-
-/** The values of any table of options. */
-export function loadOptions<Table extends object>(
-  table: Table,
-  sources: ConfigSources,
-): LoadedOptions<ValuesOf<Table>> {
-  return loadTable(table as OptionTable, sources, readFileOf(sources)) as LoadedOptions<ValuesOf<Table>>;
 }
 
 function readFileOf({ file, readFile }: ConfigSources): Map<string, unknown> {

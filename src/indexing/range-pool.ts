@@ -46,7 +46,7 @@ export function openRangesFor(
   return Math.max(1, Math.min(bounds.openRangesMax, Math.floor(room / bounds.rangeDescriptors)));
 }
 
-export interface PoolDeps {
+interface PoolDeps {
   open(rangeId: number): Promise<IndexedRange>;
   closed: ClosedRanges;
   options: PoolOptions;

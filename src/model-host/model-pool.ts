@@ -21,7 +21,7 @@ export interface PoolOptions {
 
 type UnloadReason = 'idle' | 'evicted' | 'asked';
 
-export interface PoolDeps extends Omit<ProcessDeps, 'onReserve' | 'onRelease'> {
+interface PoolDeps extends Omit<ProcessDeps, 'onReserve' | 'onRelease'> {
   readonly pool: PoolOptions;
   readonly onLoading: (key: string) => void;
   readonly onLoad: (key: string, durationMs: number) => void;

@@ -33,7 +33,7 @@ import type { TranscribeInput, TranscribeResult } from './operations/transcribe.
  * The operations of a loaded model: name -> what is given, what arrives on the way, what is answered. All of it is plain
  * data that crosses between processes; typed arrays stay typed arrays. Shapes lie in `operations/`, one file each.
  */
-export interface Operations {
+interface Operations {
   embed: { input: EmbedInput; event: never; result: EmbedResult };
   embedImages: { input: EmbedImagesInput; event: never; result: EmbedImagesResult };
   rerank: { input: RerankInput; event: never; result: RerankResult };

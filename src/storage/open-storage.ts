@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync } from 'node:fs';
-import { type Clock, pause } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import { Health } from '../observability/health.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
@@ -30,6 +30,7 @@ import { WalCheckpointer } from './wal/wal-checkpointer.ts';
 import type { AppliedWrite, EntryListener, FeedPage, RangeId, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
 import { startWriterThread, type WriterThread } from './writer/writer-thread.ts';
+import { WriterUpkeep } from './writer-upkeep.ts';
 
 interface StorageOptions {
   /** Made when missing. */
@@ -47,6 +48,8 @@ interface StorageOptions {
   onCommit?(commit: CommitReport): void;
   /** The disk failed or the writer died: nothing will be acknowledged any more, the process should end. */
   onFatal(error: Error): void;
+  /** Work that no request waits for failed, and is done again after a pause. */
+  onServiceFailed?(service: string, error: unknown, attempt: number): void;
 }
 
 /** The findings of the start-up. */
@@ -68,6 +71,7 @@ interface StorageDeps {
   checkpointer: WalCheckpointer;
   faults: StorageFaults;
   start: StorageStart;
+  onServiceFailed(service: string, error: unknown, attempt: number): void;
 }
 
 /** An open data directory. */
@@ -86,11 +90,11 @@ export class Storage {
   readonly #faults: StorageFaults;
   readonly #removals = new Removals();
   readonly #closing = new AbortController();
-  #upkeep: Promise<void> | undefined;
+  readonly #upkeep: WriterUpkeep;
   readonly #looking: Promise<void>;
 
   constructor(deps: StorageDeps) {
-    const { directory, channel, start, faults } = deps;
+    const { directory, channel, start, faults, clock } = deps;
     this.#deps = deps;
     this.directory = directory;
     this.#faults = faults;
@@ -103,6 +107,7 @@ export class Storage {
     start.unclean.push(...directory.uncleanRanges(this.#generations()));
     // A catalog that lost its last transaction may not name a range that it should: better a stray than a loss.
     if (start.warnings.length === 0) start.removed.push(...directory.removeStrays(this.#generations()));
+    this.#upkeep = new WriterUpkeep({ step: () => this.#keepUpOnce(), clock, onFailed: deps.onServiceFailed });
     this.keepUp();
     this.#looking = this.#checkFileHeaders();
   }
@@ -196,18 +201,16 @@ export class Storage {
 
   /** Has the writer do what no request waits for, until nothing is left. */
   keepUp(): void {
-    this.#upkeep ??= this.#runUpkeep().finally(() => {
-      this.#upkeep = undefined;
-    });
+    this.#upkeep.wake();
   }
 
-  async #runUpkeep(): Promise<void> {
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
+  async #keepUpOnce(): Promise<number | undefined> {
+    try {
+      return (await this.#channel.call('upkeep', undefined)).nextMs;
+    } catch (error) {
       // A writer that has failed says so by itself.
-      const { nextMs } = await this.#channel.call('upkeep', undefined).catch(() => ({ nextMs: undefined }));
-      if (nextMs === undefined) return;
-      await pause(this.#deps.clock, nextMs, signal);
+      if (error instanceof ServiceError && error.code === 'storage_failed') return undefined;
+      throw error;
     }
   }
 
@@ -265,7 +268,7 @@ export class Storage {
   async close(): Promise<void> {
     this.#closing.abort();
     try {
-      await this.#upkeep;
+      await this.#upkeep.stop();
       await this.#looking;
       for (const range of this.#open.values()) await range.close();
       await this.#removals.close();
@@ -340,6 +343,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
       checkpointer,
       faults,
       start: { ...report, removed: [], unclean: [] },
+      onServiceFailed: (...failure) => options.onServiceFailed?.(...failure),
     });
     return storage;
   } catch (error) {

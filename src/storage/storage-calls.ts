@@ -55,7 +55,7 @@ export interface NewTable {
 }
 
 /** The part ids that a restored table brings along, so that its parts are found under them. */
-export interface StagedTable {
+interface StagedTable {
   /** Its versions are above this sequence. */
   aboveSequence: number;
   lastPartId: number;

@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { isPublicAddress, isPublicName, literalAddress } from './public-address.ts';
 
-export interface Address {
+interface Address {
   readonly address: string;
   readonly family: number;
 }

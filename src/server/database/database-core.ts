@@ -15,6 +15,12 @@ import { openStorage, type Storage } from '../../storage/open-storage.ts';
 import type { WriterThread } from '../../storage/writer/writer-thread.ts';
 import { openHealth, type TableOf } from '../observability/service-health.ts';
 
+/** Logs that a service of the database failed, which is then run again. */
+export function serviceFailed(logger: Logger): (service: string, error: unknown, attempt: number) => void {
+  return (service, error, attempt) =>
+    logger.error('a background service failed and is started again', { service, attempt }, error);
+}
+
 export interface DatabaseOptions {
   /** Asked at every use, so that what can be reloaded takes effect. */
   readonly options: () => Config;
@@ -68,6 +74,7 @@ export async function openCore(
       logger.error('the disk failed; the server stops and recovers at its next start', {}, error);
       onFailed();
     },
+    onServiceFailed: serviceFailed(logger),
   });
   for (const warning of storage.start.warnings) logger.warn(warning);
   return {

@@ -35,7 +35,7 @@ import { BatchWriter } from '../../tables/writes/batch-writer.ts';
 import type { TableOf } from '../observability/service-health.ts';
 import { logSlowQuery } from '../observability/slow-query-log.ts';
 import { buildEdgeSweeper, buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
-import { type DatabaseCore, type DatabaseOptions, openCore } from './database-core.ts';
+import { type DatabaseCore, type DatabaseOptions, openCore, serviceFailed } from './database-core.ts';
 import { openTables } from './open-tables.ts';
 
 /** A data directory that is open, with the services over it: no listener, no signal handlers, nothing of the command line. */
@@ -143,12 +143,7 @@ async function openParts(given: DatabaseOptions, onFailed: () => void) {
 }
 
 function supervision({ clock, logger }: DatabaseCore, signal: AbortSignal) {
-  return {
-    clock,
-    signal,
-    onFailed: (service: string, error: unknown, attempt: number) =>
-      logger.error('a background service failed and is started again', { service, attempt }, error),
-  };
+  return { clock, signal, onFailed: serviceFailed(logger) };
 }
 
 function buildWrites(

@@ -22,7 +22,7 @@ import type { RedoRunner } from './redo-runner.ts';
 import type { WritableRange, WritableRanges } from './writable-ranges.ts';
 
 /** One request on its way through the writer. */
-export interface AppendCall {
+interface AppendCall {
   readonly request: WriteRequest;
   resolve(applied: AppliedWrite[], transfer: TransferList): void;
   reject(error: unknown): void;

@@ -4,7 +4,7 @@ import { checkTableName } from '../../protocol/names.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /** The action on rows that name a deleted row. */
-export type OnDelete = 'restrict' | 'cascade' | 'set_null';
+type OnDelete = 'restrict' | 'cascade' | 'set_null';
 
 export interface RelationalColumn {
   name: string;

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { brokenRelation, limits } from '../../../src/config/limits.ts';
-import { type ConfigSources, limitsOf, loadConfig, loadOptions } from '../../../src/config/load.ts';
+import { type ConfigSources, limitsOf, loadConfig } from '../../../src/config/load.ts';
 import { type Option, variableOf } from '../../../src/config/option.ts';
 import { options } from '../../../src/config/options.ts';
 import { RunningConfig } from '../../../src/config/reload.ts';
-import { choice, duration, formatSize, integer, size, text } from '../../../src/config/value-kind.ts';
+import { choice, duration, formatSize, size } from '../../../src/config/value-kind.ts';
 import { checkDocumentKey } from '../../../src/protocol/document-key.ts';
 import { checkIndexName, checkTableName } from '../../../src/protocol/names.ts';
 import { pageBytesMax, pageRowsMax } from '../../../src/storage/reader/document-store.ts';
@@ -106,29 +106,21 @@ describe('what is refused, in one sentence', () => {
 });
 
 describe('secrets', () => {
-  const table = {
-    token: {
-      key: 'access.token',
-      kind: text(),
-      default: 'none',
-      help: 'A secret',
-      secret: true,
-    } satisfies Option<string>,
-  };
-
   test('are read from the file that _FILE names, and hashed only as set', () => {
     const read = (environment: Record<string, string>) =>
-      loadOptions(table, { ...sources({ environment }), readFile: (path) => `content of ${path}\n` });
-    const fromFile = read({ SUNDEW__ACCESS__TOKEN_FILE: '/run/token' });
-    expect(fromFile.config.token).toBe('content of /run/token');
-    expect(read({ SUNDEW__ACCESS__TOKEN: 'other' }).hash).toBe(fromFile.hash);
+      loadConfig({ ...sources({ environment }), readFile: (path) => `content of ${path}\n` });
+    const fromFile = read({ SUNDEW__AUTH__ADMIN_PASSWORD_FILE: '/run/password' });
+    expect(fromFile.config.adminPassword).toBe('content of /run/password');
+    const given = read({ SUNDEW__AUTH__ADMIN_PASSWORD: 'other' });
+    expect([given.config.adminPassword, given.hash]).toEqual(['other', fromFile.hash]);
+    expect(read({}).hash).not.toBe(fromFile.hash);
   });
 
   test('are not repeated in a complaint', () => {
-    const strict = { token: { ...table.token, kind: integer(0, 9) as unknown as ReturnType<typeof text> } };
-    expect(() => loadOptions(strict, sources({ environment: { SUNDEW__ACCESS__TOKEN: 'hunter2' } }))).toThrow(
-      'SUNDEW__ACCESS__TOKEN must be a whole number from 0 to 9',
-    );
+    const environment = { SUNDEW__PARTNER__CLIENT_SECRET: 'hunter2 ${secret:' };
+    const complaint = () => loadConfig(sources({ environment }));
+    expect(complaint).toThrow(/^SUNDEW__PARTNER__CLIENT_SECRET must be /);
+    expect(complaint).not.toThrow('hunter2');
   });
 });
 

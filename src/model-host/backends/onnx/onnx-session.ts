@@ -7,7 +7,7 @@ export interface OutputTensor {
   readonly dims: readonly number[];
 }
 
-export type Feeds = Readonly<Record<string, Tensor>>;
+type Feeds = Readonly<Record<string, Tensor>>;
 
 /** One open ONNX file. Running it holds the thread until it is done. */
 export class OnnxSession {

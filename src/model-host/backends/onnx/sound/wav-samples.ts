@@ -2,7 +2,7 @@ import { ServiceError } from '../../../../protocol/service-error.ts';
 import { readWavHeader, type WavHeader } from '../../../wav-header.ts';
 
 /** Sound of one channel, -1 to 1. */
-export interface Samples {
+interface Samples {
   readonly rate: number;
   readonly data: Float32Array;
 }
