@@ -12,9 +12,10 @@ use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::{PartBody, PartForm, part_id_of};
 use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
+use sundew_base::segment_files::SegmentFiles;
 use sundew_base::written_checkpoint::WrittenCheckpoint;
 
-use crate::durable::DurableGraph;
+use crate::durable_segments;
 use crate::options::GraphOptions;
 use crate::pending::PendingRows;
 use crate::segment_merge::merged;
@@ -35,7 +36,7 @@ pub struct GraphIndex {
     writing: Mutex<GraphWriter>,
     published: RwLock<Arc<Snapshot>>,
     /// None in memory.
-    durable: Option<Mutex<DurableGraph>>,
+    durable: Option<Mutex<SegmentFiles>>,
     checkpoint_sequence: AtomicU64,
     uncommitted_rows: AtomicU64,
 }
@@ -55,8 +56,9 @@ impl GraphIndex {
         let (durable, snapshot, last_id) = if options.mem_only {
             (None, Snapshot::default(), 0)
         } else {
-            let (durable, snapshot, last_id) = DurableGraph::open(path, options.fingerprint())?;
-            (Some(Mutex::new(durable)), snapshot, last_id)
+            let files = SegmentFiles::open(path, options.fingerprint())?;
+            let (snapshot, last_id) = durable_segments::open(&files)?;
+            (Some(Mutex::new(files)), snapshot, last_id)
         };
         let (sequence, skipped_count) = (snapshot.sequence, snapshot.skipped_count);
         Ok(Arc::new(Self {
@@ -207,7 +209,7 @@ impl DerivedIndex for GraphIndex {
         let mut durable = durable.lock().unwrap_or_else(PoisonError::into_inner);
         failpoint::hit("graph.checkpoint.before-files");
         let last_id = self.writing().last_id;
-        let (checkpoint, draft) = durable.write(&self.snapshot(), last_id)?;
+        let (checkpoint, draft) = durable_segments::write(&durable, &self.snapshot(), last_id)?;
         let sequence = checkpoint.sequence;
         let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
         Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {
@@ -216,7 +218,7 @@ impl DerivedIndex for GraphIndex {
             if !is_last {
                 // No commit comes meanwhile: it would be undone.
                 let _writing = self.writing();
-                self.publish(durable.read_from_disk(&self.snapshot())?);
+                self.publish(durable_segments::read_from_disk(&durable, &self.snapshot())?);
             }
             Ok(())
         }))

@@ -2,7 +2,7 @@
 //! directions, and searches that span the indexes of all ranges. An edge names its target by key: the target may lie in
 //! another range, or not exist.
 
-mod durable;
+mod durable_segments;
 mod index;
 mod key_hash;
 mod names;

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use sundew_base::error::{EngineError, damaged};
-use sundew_vector::plain_bytes::{PlainBytes, PlainNumber};
+use sundew_base::plain_bytes::{PlainBytes, PlainNumber};
 
 use crate::key_hash::hash_key;
 

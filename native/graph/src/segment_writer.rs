@@ -1,7 +1,7 @@
 //! Lays the sections of a segment out.
 
 use sundew_base::error::EngineError;
-use sundew_vector::plain_bytes::{PlainBytes, bytes_of};
+use sundew_base::plain_bytes::{PlainBytes, bytes_of};
 
 use crate::key_hash::hash_key;
 use crate::segment::{

@@ -2,6 +2,5 @@
 
 pub mod dense;
 mod errors;
-pub mod plain_bytes;
 pub mod search;
 pub mod sparse;

@@ -3,6 +3,7 @@
 mod builder;
 mod checkpoint;
 mod dense_index;
+mod dense_writer;
 mod float_kernels;
 mod graph;
 mod metric;

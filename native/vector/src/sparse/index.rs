@@ -13,9 +13,10 @@ use sundew_base::failpoint;
 use sundew_base::frame::{Frame, Row, RowKind};
 use sundew_base::part::{PartBody, PartForm, part_id_of, sparse, sparse_set};
 use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
+use sundew_base::segment_files::SegmentFiles;
 use sundew_base::written_checkpoint::WrittenCheckpoint;
 
-use super::durable_segments::DurableSegments;
+use super::durable_segments;
 use super::options::SparseOptions;
 use super::search::search_snapshot;
 use super::segment_build::PendingVector;
@@ -30,7 +31,7 @@ pub struct SparseIndex {
     segments: Arc<SegmentList>,
     writing: Mutex<SparseWriter>,
     /// None in memory.
-    durable: Option<Mutex<DurableSegments>>,
+    durable: Option<Mutex<SegmentFiles>>,
     checkpoint_sequence: AtomicU64,
     uncommitted_rows: AtomicU64,
 }
@@ -51,8 +52,9 @@ impl SparseIndex {
         let (durable, snapshot, next_id) = if options.mem_only {
             (None, Snapshot::default(), 0)
         } else {
-            let (durable, snapshot, next_id) = DurableSegments::open(path, options.fingerprint())?;
-            (Some(Mutex::new(durable)), snapshot, next_id)
+            let files = SegmentFiles::open(path, options.fingerprint())?;
+            let (snapshot, next_id) = durable_segments::open(&files)?;
+            (Some(Mutex::new(files)), snapshot, next_id)
         };
         let (sequence, skipped_count) = (snapshot.sequence, snapshot.skipped_count);
         let segments = SegmentList::new(snapshot, next_id, options.commit_merge_postings_max);
@@ -175,13 +177,13 @@ impl DerivedIndex for SparseIndex {
         let Some(durable) = &self.durable else { return Ok(WrittenCheckpoint::nothing(0)) };
         let mut durable = durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         failpoint::hit("vector.checkpoint.before-files");
-        let (checkpoint, draft) = durable.write(&self.segments)?;
+        let (checkpoint, draft) = durable_segments::write(&durable, &self.segments)?;
         let sequence = checkpoint.sequence;
         let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
         Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {
             durable.accept(checkpoint)?;
             self.checkpoint_sequence.store(sequence, Ordering::Release);
-            if is_last { Ok(()) } else { durable.read_from_disk(&self.segments) }
+            if is_last { Ok(()) } else { durable_segments::read_from_disk(&durable, &self.segments) }
         }))
     }
 

@@ -25,8 +25,8 @@ use std::ops::Range;
 
 use sundew_base::error::EngineError;
 
-use crate::plain_bytes::{PlainBytes, PlainNumber};
 use sundew_base::error::damaged;
+use sundew_base::plain_bytes::{PlainBytes, PlainNumber};
 
 /// A window's accumulators are 16 KiB: they stay in the first-level cache.
 pub const WINDOW_BITS: u32 = 12;

@@ -3,7 +3,7 @@
 use sundew_base::error::EngineError;
 
 use super::segment::{POSTINGS_MAX, Segment, VECTORS_MAX, WINDOW_BITS, WINDOW_VECTORS, header};
-use crate::plain_bytes::{PlainBytes, bytes_of};
+use sundew_base::plain_bytes::{PlainBytes, bytes_of};
 
 /// A vector that is in no segment yet.
 #[derive(Debug, Clone)]

@@ -262,7 +262,7 @@ fn choose(
 #[cfg(test)]
 mod tests {
     use super::super::super::metric::Metric;
-    use super::super::storage::AddedRow;
+    use super::super::growth::AddedRow;
     use super::*;
 
     #[test]

@@ -47,6 +47,7 @@ impl PlainBytes {
         Self::InMemory { words: words.into_boxed_slice(), length }
     }
 
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::InMemory { words, length } => &bytes_of(words)[..*length],
@@ -54,6 +55,7 @@ impl PlainBytes {
         }
     }
 
+    #[inline]
     pub fn is_in_memory(&self) -> bool {
         matches!(self, Self::InMemory { .. })
     }

@@ -1,0 +1,165 @@
+//! What an index takes in until a commit shows it, and the segments that the commit makes of it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use sundew_base::error::EngineError;
+use sundew_base::frame::{Row, RowKind};
+use sundew_base::part::dense_set::DenseSet;
+use sundew_base::part::{PartBody, PartForm, dense, part_id_of};
+
+use super::builder::{Plan, join, plan};
+use super::options::DenseOptions;
+use super::rows::flat_rows::PendingRows;
+use super::segment::{Segment, SegmentRows};
+
+/// While nothing is written, rows without a graph are scanned up to this share of `tail_bytes`: a search then has them
+/// compared in some 20 us.
+const IDLE_TAIL_SHARE: usize = 4;
+
+/// The state that the next commit will show.
+pub struct DenseWriter {
+    pub pending: PendingRows,
+    pub segments: Vec<Segment>,
+    pub next_segment_id: u64,
+    /// Segments that are being built from; they stay as they are but for their dead rows.
+    pub busy: HashSet<u64>,
+    /// Threads that build graphs now; two when rows wait while a large graph is being rebuilt.
+    pub builders: usize,
+    /// One of them relinks more rows than it adds.
+    pub is_rewriting: bool,
+    /// No row was committed since the writer was released.
+    pub is_idle: bool,
+    /// The vectors of the row at hand, and their numbers.
+    vectors: Vec<f32>,
+    numbers: Vec<u16>,
+}
+
+impl DenseWriter {
+    pub fn new(segments: Vec<Segment>, next_segment_id: u64, dimension: usize) -> Self {
+        Self {
+            pending: PendingRows::default(),
+            segments,
+            next_segment_id,
+            busy: HashSet::new(),
+            builders: 0,
+            is_rewriting: false,
+            is_idle: false,
+            vectors: Vec::with_capacity(dimension),
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Takes in a row, if it is of this index. The inner error is the reason for which it is left out.
+    pub fn apply(&mut self, row: &Row<'_>, options: &DenseOptions) -> Result<Result<(), String>, EngineError> {
+        match row.kind {
+            RowKind::Put | RowKind::Transform | RowKind::State => {}
+            RowKind::Delete => self.kill(row.ordinal),
+            RowKind::PartPut => return self.put(row, options),
+            RowKind::PartDelete => {
+                if part_id_of(row.body)? == options.index_id {
+                    self.kill(row.ordinal);
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn put(&mut self, row: &Row<'_>, options: &DenseOptions) -> Result<Result<(), String>, EngineError> {
+        if part_id_of(row.body)? != options.index_id {
+            return Ok(Ok(()));
+        }
+        let body = PartBody::parse(row.body)?;
+        // The old vector leaves the index, whether the new one can be indexed or not.
+        self.kill(row.ordinal);
+        let dimension = options.dimension as usize;
+        let of_other_length = || Ok(Err(format!("the vector does not have {dimension} dimensions")));
+        self.vectors.clear();
+        match body.form {
+            PartForm::Dense if body.payload.len() == 4 * dimension => {
+                self.vectors.extend(dense::values(body.payload)?);
+            }
+            PartForm::DenseSet => {
+                let set = DenseSet::parse(body.payload)?;
+                if set.dimension != dimension {
+                    return of_other_length();
+                }
+                (0..set.count()).for_each(|at| self.vectors.extend(set.vector(at)));
+            }
+            _ => return of_other_length(),
+        }
+        Ok(self.put_vectors(row, options))
+    }
+
+    /// Takes those of `vectors` that can be compared as the document's. Error: why one of them cannot.
+    fn put_vectors(&mut self, row: &Row<'_>, options: &DenseOptions) -> Result<(), String> {
+        let dimension = options.dimension as usize;
+        let mut refused = Ok(());
+        self.numbers.clear();
+        for at in 0..self.vectors.len() / dimension {
+            let vector = &mut self.vectors[at * dimension..][..dimension];
+            match options.metric.prepare(vector) {
+                Ok(()) => {
+                    let to = self.numbers.len();
+                    self.vectors.copy_within(at * dimension..(at + 1) * dimension, to * dimension);
+                    self.numbers.push(at as u16);
+                }
+                Err(reason) => refused = Err(reason),
+            }
+        }
+        let taken = self.numbers.len() * dimension;
+        self.pending.put(row.ordinal, row.sequence, &self.numbers, &self.vectors[..taken]);
+        refused
+    }
+
+    pub fn plan(&self, options: &DenseOptions) -> Option<Plan> {
+        let tail_bytes = if self.is_idle { options.tail_bytes / IDLE_TAIL_SHARE } else { options.tail_bytes };
+        plan(&self.segments, &self.busy, options.dimension as usize, tail_bytes)
+    }
+
+    /// Takes the vectors of the document out of the index, if it has any.
+    fn kill(&mut self, ordinal: u32) {
+        self.pending.remove(ordinal);
+        for segment in &mut self.segments {
+            if segment.kill(ordinal) {
+                return;
+            }
+        }
+    }
+
+    /// Bytes of the committed rows that no graph holds.
+    pub fn flat_bytes(&self) -> usize {
+        let flat = self.segments.iter().filter(|segment| matches!(segment.rows, SegmentRows::Flat(_)));
+        flat.map(Segment::memory_bytes).sum()
+    }
+
+    /// Makes the pending rows a segment. Neighbouring segments of like size become one, so that there are few of them and
+    /// every row is copied a few times only.
+    pub fn add_pending(&mut self, options: &DenseOptions) {
+        let busy = &self.busy;
+        self.segments.retain(|segment| segment.live_count() > 0 || busy.contains(&segment.id));
+        let mut documents = self.pending.document_count();
+        if documents == 0 {
+            return;
+        }
+        self.is_idle = false;
+        let rows = self.pending.take(options.dimension as usize);
+        let mut segment = self.new_segment(SegmentRows::Flat(Arc::new(rows)), documents);
+        while let Some(last) = self.segments.pop() {
+            let is_like = last.rows.len() <= 2 * segment.rows.len() && last.memory_bytes() < options.tail_bytes;
+            let joined = if is_like && !self.busy.contains(&last.id) { join(&last, &segment) } else { None };
+            let Some(joined) = joined else {
+                self.segments.push(last);
+                break;
+            };
+            documents += last.document_count;
+            segment = self.new_segment(SegmentRows::Flat(Arc::new(joined)), documents);
+        }
+        self.segments.push(segment);
+    }
+
+    fn new_segment(&mut self, rows: SegmentRows, document_count: usize) -> Segment {
+        self.next_segment_id += 1;
+        Segment::new(self.next_segment_id, rows, document_count)
+    }
+}
