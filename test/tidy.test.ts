@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { limits } from '../src/config/limits.ts';
 import { options } from '../src/config/options.ts';
-import { rustCircles } from './support/rust-circles.ts';
-import { stringLiterals } from './support/string-literals.ts';
+import { rustCircles } from './support/sources/rust-circles.ts';
+import { stringLiterals } from './support/sources/string-literals.ts';
 
 const root = new URL('../', import.meta.url).pathname;
 

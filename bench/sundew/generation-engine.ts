@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path';
 import type { Backend } from '../../src/model-host/backend.ts';
 import { load } from '../../src/model-host/backends/llama/load.ts';
 import type { GenerateInput } from '../../src/model-host/operations/generate.ts';
-import { generateInput } from '../../test/support/generate-input.ts';
+import { generateInput } from '../../test/support/inference/generate-input.ts';
 import {
   cpuMs,
   type GenerateAnswer,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { until } from '../support/fault/until.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
-import { distanceOf, type Metric } from '../support/vector-oracle.ts';
-import { ask, randomNumbers } from '../support/vector-recipes.ts';
+import { distanceOf, type Metric } from '../support/vectors/vector-oracle.ts';
+import { ask, randomNumbers } from '../support/vectors/vector-recipes.ts';
 
 // Equal and nearly equal vectors are ordinary data: empty texts, footers. They must cost the others nothing.
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { UpstreamServer } from '../support/elsewhere/upstream-server.ts';
 import { until } from '../support/fault/until.ts';
 import { ModelService } from '../support/providers/model-service.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
-import { UpstreamServer } from '../support/upstream-server.ts';
 
 type Json = Record<string, unknown>;
 interface Listed {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import type { ConnectionEntry } from '../../src/protocol/database/connections.ts';
+import { UpstreamServer } from '../support/elsewhere/upstream-server.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 import { ModelService } from '../support/providers/model-service.ts';
 import { type Answer, startTestServer, type TestServer } from '../support/test-server.ts';
-import { UpstreamServer } from '../support/upstream-server.ts';
 
 const canary = 'sk-canary-51c9f0aa';
 

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { table as grant, startGuardedServer } from '../support/access.ts';
-import { Postgres } from '../support/postgres.ts';
+import { Postgres } from '../support/elsewhere/postgres.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { type Answer, startTestServer, type TestServer } from '../support/test-server.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { GraphTable } from '../support/graph/graph-table.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
-import { fused } from '../support/vector-oracle.ts';
+import { fused } from '../support/vectors/vector-oracle.ts';
 
 let server: TestServer;
 

@@ -2,9 +2,9 @@ import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { OAuthServer } from '../support/oauth-server.ts';
+import { OAuthServer } from '../support/elsewhere/oauth-server.ts';
 import { ModelService } from '../support/providers/model-service.ts';
-import { answerOf } from '../support/shell-example.ts';
+import { answerOf } from '../support/sources/shell-example.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer } from '../support/test-server.ts';
 

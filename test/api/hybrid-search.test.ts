@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
-import { fused, type RankedHit } from '../support/vector-oracle.ts';
+import { fused, type RankedHit } from '../support/vectors/vector-oracle.ts';
 import {
   ask,
   createRecipes,
@@ -10,7 +10,7 @@ import {
   recipes,
   type VectorResult,
   write,
-} from '../support/vector-recipes.ts';
+} from '../support/vectors/vector-recipes.ts';
 
 let server: TestServer;
 const documents = recipes(300);

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { UpstreamServer } from '../support/elsewhere/upstream-server.ts';
 import { until } from '../support/fault/until.ts';
-import { pdfOf } from '../support/pdf-file.ts';
+import { pdfOf } from '../support/files/pdf-file.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
-import { UpstreamServer } from '../support/upstream-server.ts';
 
 const files = new TemporaryDirectory();
 let server: TestServer;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { OAuthServer } from '../support/elsewhere/oauth-server.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
-import { OAuthServer } from '../support/oauth-server.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const root = '/db/v1/connections';

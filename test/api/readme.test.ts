@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { ModelService, type ServiceProtocol } from '../support/providers/model-service.ts';
-import { answerOf, readmeAnswers, readmeCommands } from '../support/shell-example.ts';
+import { answerOf, readmeAnswers, readmeCommands } from '../support/sources/shell-example.ts';
 import { startTestServer } from '../support/test-server.ts';
 
 test('the curls of the README do what it says, as they are written', async () => {

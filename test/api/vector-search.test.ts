@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { FakeClock } from '../support/fake-clock.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
-import { distanceOf, type Metric, ranked, scoreOf, sparseProduct } from '../support/vector-oracle.ts';
+import { distanceOf, type Metric, ranked, scoreOf, sparseProduct } from '../support/vectors/vector-oracle.ts';
 import {
   ask,
   createRecipes,
@@ -12,7 +12,7 @@ import {
   randomVector,
   recipes,
   write,
-} from '../support/vector-recipes.ts';
+} from '../support/vectors/vector-recipes.ts';
 
 let server: TestServer;
 const documents = recipes(400);

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { fetchMs, pullRealModels, realEmbedder, realGenerator, realModelsDirectory } from '../support/real-models.ts';
+import {
+  fetchMs,
+  pullRealModels,
+  realEmbedder,
+  realGenerator,
+  realModelsDirectory,
+} from '../support/inference/real-models.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 import { type Environment, nodeEnvironment, pythonEnvironment } from './install-libraries.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { HostSpec } from '../../src/model-host/model-spec.ts';
 import type { InputOf, OperationName, ResultOf } from '../../src/model-host/operations.ts';
-import { openTestPool, type TestPool } from '../support/inference-pool.ts';
+import { openTestPool, type TestPool } from '../support/inference/inference-pool.ts';
 
 /** A model, or a reader of files, that is loaded into a child process, and what it is asked. */
 export interface BackendUnderTest<Name extends OperationName> {

@@ -10,8 +10,8 @@ import { incomingFolder, type PullEvent, type PullOptions, pullModel } from '../
 import { fileDigest } from '../../src/models/file-digests.ts';
 import { ModelRegistry } from '../../src/models/model-registry.ts';
 import type { CatalogueEntry } from '../../src/protocol/models/catalogue-entry.ts';
-import { FileHost, stallAfter, status } from '../support/file-host.ts';
-import { PackageIndex } from '../support/package-index.ts';
+import { FileHost, stallAfter, status } from '../support/elsewhere/file-host.ts';
+import { PackageIndex } from '../support/elsewhere/package-index.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const fixture = new URL('../fixtures/models/embedders/tiny-bert', import.meta.url).pathname;

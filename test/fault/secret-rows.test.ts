@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ConnectionEntry } from '../../src/protocol/database/connections.ts';
+import { UpstreamServer } from '../support/elsewhere/upstream-server.ts';
 import type { ChildServer } from '../support/fault/child-server.ts';
 import { until } from '../support/fault/until.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
-import { UpstreamServer } from '../support/upstream-server.ts';
 import { FaultPlace } from './fault-place.ts';
 
 const timeout = { timeout: 120_000 };

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { blue, colouredImage, green, red } from '../support/coloured-image.ts';
 import { until } from '../support/fault/until.ts';
+import { blue, colouredImage, green, red } from '../support/files/coloured-image.ts';
+import { tone, wavFile } from '../support/files/wav-file.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
-import { tone, wavFile } from '../support/wav-file.ts';
 
 /** Assets that models of this server make of images, sounds and texts which documents hold or name. */
 

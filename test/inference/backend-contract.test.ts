@@ -4,10 +4,10 @@ import { specOfPredictor } from '../../src/model-host/model-spec.ts';
 import type { Pixels } from '../../src/model-host/operations/pixels.ts';
 import { describePredictor } from '../../src/models/installed-predictor.ts';
 import { modelBackendContract } from '../contracts/model-backend.ts';
-import { generateInput } from '../support/generate-input.ts';
-import { fixtureModel } from '../support/inference-pool.ts';
-import { pdfOf } from '../support/pdf-file.ts';
-import { tone, wavFile } from '../support/wav-file.ts';
+import { pdfOf } from '../support/files/pdf-file.ts';
+import { tone, wavFile } from '../support/files/wav-file.ts';
+import { generateInput } from '../support/inference/generate-input.ts';
+import { fixtureModel } from '../support/inference/inference-pool.ts';
 
 const settings = { threads: 1, contextTokensMax: 1_024, parallelSequences: 4 };
 const predictors = new URL('../fixtures/predictors/', import.meta.url).pathname;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { wavFile } from '../support/files/wav-file.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
-import { wavFile } from '../support/wav-file.ts';
 
 const models = new URL('../fixtures/models', import.meta.url).pathname;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
+import { fixtureModel, poolOfTests } from '../support/inference/inference-pool.ts';
 
 const embedder = fixtureModel('embedders', 'tiny-bert-gguf');
 const reranker = fixtureModel('rerankers', 'tiny-cross-gguf');

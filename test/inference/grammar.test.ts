@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { GenerateInput } from '../../src/model-host/operations/generate.ts';
 import { SeededRandom } from '../support/fault/seeded-random.ts';
-import { generateInput } from '../support/generate-input.ts';
-import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
+import { generateInput } from '../support/inference/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference/inference-pool.ts';
 
 const chain = fixtureModel('generators', 'chain');
 const pool = poolOfTests();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { blue, colouredImage, green, red } from '../support/coloured-image.ts';
+import { blue, colouredImage, green, red } from '../support/files/coloured-image.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { generateInput } from '../support/generate-input.ts';
-import { fixtureModel, openTestPool } from '../support/inference-pool.ts';
+import { generateInput } from '../support/inference/generate-input.ts';
+import { fixtureModel, openTestPool } from '../support/inference/inference-pool.ts';
 
 const chain = fixtureModel('generators', 'chain');
 

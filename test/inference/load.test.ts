@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeModel } from '../../src/models/installed-model.ts';
-import { generateInput } from '../support/generate-input.ts';
-import { fixtureModel, openTestPool } from '../support/inference-pool.ts';
+import { generateInput } from '../support/inference/generate-input.ts';
+import { fixtureModel, openTestPool } from '../support/inference/inference-pool.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const chain = fixtureModel('generators', 'chain');

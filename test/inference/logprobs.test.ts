@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { GenerateEvent } from '../../src/model-host/operations/generate.ts';
-import { generateInput } from '../support/generate-input.ts';
-import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
+import { generateInput } from '../support/inference/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference/inference-pool.ts';
 
 const chain = fixtureModel('generators', 'chain');
 /** The model has 313 tokens; the one that follows gets the length of the one-hot state in half precision. */

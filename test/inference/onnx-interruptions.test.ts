@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { fixtureModel, openTestPool, type TestPool } from '../support/inference-pool.ts';
+import { fixtureModel, openTestPool, type TestPool } from '../support/inference/inference-pool.ts';
 
 const embedder = fixtureModel('embedders', 'tiny-bert');
 const many = { texts: new Array<string>(2_048).fill('the cat sat on the mat . '.repeat(8)), truncate: undefined };

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';
+import { tone, wavFile } from '../support/files/wav-file.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
-import { tone, wavFile } from '../support/wav-file.ts';
 
 const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
 const dense = await Bun.file(`${fixtures}embedders/tiny-bert/reference.json`).json();

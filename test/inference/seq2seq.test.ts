@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { blue, colouredImage, green, red } from '../support/coloured-image.ts';
+import { blue, colouredImage, green, red } from '../support/files/coloured-image.ts';
+import { tone, wavFile } from '../support/files/wav-file.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
-import { tone, wavFile } from '../support/wav-file.ts';
 
 const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { GenerateInput } from '../../src/model-host/operations/generate.ts';
-import { generateInput } from '../support/generate-input.ts';
-import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
+import { generateInput } from '../support/inference/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference/inference-pool.ts';
 
 const chain = fixtureModel('generators', 'chain');
 const single = fixtureModel('generators', 'chain', { parallelSequences: 1 });

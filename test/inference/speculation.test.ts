@@ -3,8 +3,8 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GenerateInput, Speculation } from '../../src/model-host/operations/generate.ts';
 import { describeModel } from '../../src/models/installed-model.ts';
-import { generateInput } from '../support/generate-input.ts';
-import { fixtureModel, poolOfTests } from '../support/inference-pool.ts';
+import { generateInput } from '../support/inference/generate-input.ts';
+import { fixtureModel, poolOfTests } from '../support/inference/inference-pool.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const chain = fixtureModel('generators', 'chain');

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { specOfModel } from '../../src/model-host/model-spec.ts';
-import { generateInput } from '../support/generate-input.ts';
-import { fixtureModel, openTestPool, poolOfTests } from '../support/inference-pool.ts';
+import { generateInput } from '../support/inference/generate-input.ts';
+import { fixtureModel, openTestPool, poolOfTests } from '../support/inference/inference-pool.ts';
 
 const pool = poolOfTests();
 

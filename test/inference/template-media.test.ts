@@ -9,8 +9,8 @@ import { type TemplateContent, TemplateMedia } from '../../src/enrichment/media/
 import { Templates } from '../../src/enrichment/template/templates.ts';
 import { MediaFetcher } from '../../src/inference/media/fetch-media.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { poolOfTests } from '../support/inference-pool.ts';
-import { pdfOf } from '../support/pdf-file.ts';
+import { pdfOf } from '../support/files/pdf-file.ts';
+import { poolOfTests } from '../support/inference/inference-pool.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 const pool = poolOfTests();

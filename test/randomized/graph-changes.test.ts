@@ -3,7 +3,7 @@ import type { Database } from '../../src/server/database/open-database.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
-import { edgesOf } from '../support/graph-answers.ts';
+import { edgesOf } from '../support/graph/graph-answers.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 

@@ -5,8 +5,8 @@ import type { Database } from '../../src/server/database/open-database.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
 import { AdjacencyMap, type ModelEdge } from '../support/graph/adjacency-map.ts';
+import { edgesOf, nodesWithin } from '../support/graph/graph-answers.ts';
 import type { ModelElement } from '../support/graph/plain-matches.ts';
-import { edgesOf, nodesWithin } from '../support/graph-answers.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 

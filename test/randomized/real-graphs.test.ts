@@ -4,10 +4,10 @@ import { readGraphSearches } from '../../src/query/request/graph/graph-searches.
 import type { Database } from '../../src/server/database/open-database.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
+import { edgesOf, nodesWithin } from '../support/graph/graph-answers.ts';
 import { type PlainEdge, PlainGraph, type PlainMode } from '../support/graph/plain-graph.ts';
 import type { ModelElement } from '../support/graph/plain-matches.ts';
 import { debianEdges, wordnetEdges } from '../support/graph/real-graphs.ts';
-import { edgesOf, nodesWithin } from '../support/graph-answers.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 

@@ -3,8 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
-import { fetchMs, pullRealModels, realEmbedder, realGenerator, realModelsDirectory } from '../support/real-models.ts';
-import { answerOf, readmeAnswers, readmeCommands } from '../support/shell-example.ts';
+import {
+  fetchMs,
+  pullRealModels,
+  realEmbedder,
+  realGenerator,
+  realModelsDirectory,
+} from '../support/inference/real-models.ts';
+import { answerOf, readmeAnswers, readmeCommands } from '../support/sources/shell-example.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
 const root = new URL('../../', import.meta.url).pathname;

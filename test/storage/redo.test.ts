@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { checkRangeFile } from '../../src/storage/check/range-check.ts';
-import { readVector } from '../support/vector-part.ts';
+import { readVector } from '../support/vectors/vector-part.ts';
 import { createTable, documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
 
 setDefaultTimeout(60_000);

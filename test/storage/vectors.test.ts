@@ -9,7 +9,7 @@ import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import type { Storage } from '../../src/storage/open-storage.ts';
 import type { RangeReader } from '../../src/storage/reader/range-reader.ts';
 import { openBehind } from '../support/behind-the-server.ts';
-import { readVector } from '../support/vector-part.ts';
+import { readVector } from '../support/vectors/vector-part.ts';
 import {
   createTable,
   frameOf,

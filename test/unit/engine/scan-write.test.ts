@@ -15,7 +15,7 @@ import { AssertionError } from '../../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../../src/lib/document-frame.ts';
 import { partIdOfBody } from '../../../src/lib/parts/part-body.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
-import { readVector } from '../../support/vector-part.ts';
+import { readVector } from '../../support/vectors/vector-part.ts';
 
 const options: FrameOptions = { timestampMs: 1_777_863_721_500 };
 const bytesOf = (value: unknown) => new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value));

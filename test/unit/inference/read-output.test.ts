@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { TextFinder } from '../../../src/inference/extraction/find-text.ts';
 import { outputSchema } from '../../../src/inference/extraction/output-schema.ts';
 import { readOutput } from '../../../src/inference/extraction/read-output.ts';
-import { schemaGrammar } from '../../support/schema-grammar.ts';
+import { schemaGrammar } from '../../support/grammar/schema-grammar.ts';
 
 const schema = {
   entities: ['building', 'city'],

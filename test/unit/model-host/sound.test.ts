@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { MelSpectrogram } from '../../../src/model-host/backends/onnx/sound/mel-spectrogram.ts';
 import { resampled, wavSamples } from '../../../src/model-host/backends/onnx/sound/wav-samples.ts';
-import { tone, wavFile } from '../../support/wav-file.ts';
+import { tone, wavFile } from '../../support/files/wav-file.ts';
 
 const folder = new URL('../../fixtures/models/transcribers/tiny-ear/', import.meta.url).pathname;
 const reference = await Bun.file(`${folder}reference.json`).json();

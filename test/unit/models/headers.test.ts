@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { readGgufHeader } from '../../../src/models/headers/gguf-header.ts';
 import { readOnnxHeader } from '../../../src/models/headers/onnx-header.ts';
 import { ModelFileError } from '../../../src/models/model-file-error.ts';
-import { type Field, GgufBytes, message } from '../../support/model-bytes.ts';
+import { type Field, GgufBytes, message } from '../../support/files/model-bytes.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const fixtures = new URL('../../fixtures/', import.meta.url).pathname;

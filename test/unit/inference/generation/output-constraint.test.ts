@@ -9,7 +9,7 @@ import {
   toolCallFormatOf,
 } from '../../../../src/inference/generation/tools/tool-call-format.ts';
 import { generateRequestSchema } from '../../../../src/protocol/inference/generate.ts';
-import { Gbnf } from '../../../support/gbnf.ts';
+import { Gbnf } from '../../../support/grammar/gbnf.ts';
 
 function constrain(more: object, thinking: Thinking = 'off', calls: ToolCallFormat = taggedCalls) {
   const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], ...more };

@@ -3,9 +3,9 @@ import { isIPv6 } from 'node:net';
 import { Ajv2020 } from 'ajv/dist/2020';
 import fc from 'fast-check';
 import { SeededRandom } from '../../../support/fault/seeded-random.ts';
-import { Gbnf } from '../../../support/gbnf.ts';
+import { Gbnf } from '../../../support/grammar/gbnf.ts';
+import { jsonGrammar, schemaGrammar } from '../../../support/grammar/schema-grammar.ts';
 import { jsonSchemas } from '../../../support/inference/json-schemas.ts';
-import { jsonGrammar, schemaGrammar } from '../../../support/schema-grammar.ts';
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 const validator = new Ajv2020({

@@ -1,6 +1,6 @@
-import type { NativeEdge } from '../../src/engine/native-graph.ts';
-import type { GraphService } from '../../src/tables/graph/graph-service.ts';
-import type { ShownNode } from '../../src/tables/graph/searched-graph.ts';
+import type { NativeEdge } from '../../../src/engine/native-graph.ts';
+import type { GraphService } from '../../../src/tables/graph/graph-service.ts';
+import type { ShownNode } from '../../../src/tables/graph/searched-graph.ts';
 
 interface Answer {
   total: number;

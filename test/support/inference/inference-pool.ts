@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect } from 'bun:test';
-import { systemClock } from '../../src/lib/clock.ts';
-import { ModelPool } from '../../src/model-host/model-pool.ts';
-import { type HostSettings, type ModelSpec, specOfModel } from '../../src/model-host/model-spec.ts';
-import { describeModel } from '../../src/models/installed-model.ts';
-import type { ModelKind } from '../../src/protocol/models/model-kinds.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { ModelPool } from '../../../src/model-host/model-pool.ts';
+import { type HostSettings, type ModelSpec, specOfModel } from '../../../src/model-host/model-spec.ts';
+import { describeModel } from '../../../src/models/installed-model.ts';
+import type { ModelKind } from '../../../src/protocol/models/model-kinds.ts';
 
-const hostEntry = new URL('../../src/model-host/child/host-main.ts', import.meta.url).pathname;
-const models = new URL('../fixtures/models/', import.meta.url).pathname;
+const hostEntry = new URL('../../../src/model-host/child/host-main.ts', import.meta.url).pathname;
+const models = new URL('../../fixtures/models/', import.meta.url).pathname;
 
 export interface TestPool extends AsyncDisposable {
   readonly pool: ModelPool;

@@ -1,7 +1,7 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TemporaryDirectory } from '../temporary-directory.ts';
 import { executeSql, freePort, runCommand, untilItAnswers } from './sql-server.ts';
-import { TemporaryDirectory } from './temporary-directory.ts';
 
 const password = 'p 4/s:s';
 
@@ -69,7 +69,7 @@ export class Postgres implements AsyncDisposable {
 
 /** Where Debian keeps the programs; where they are not installed, they are fetched into `build/postgres`. */
 async function binaries(): Promise<string> {
-  const fetched = join(import.meta.dir, '../../build/postgres');
+  const fetched = join(import.meta.dir, '../../../build/postgres');
   const found = programsBelow('/usr/lib/postgresql') ?? programsBelow(join(fetched, 'usr/lib/postgresql'));
   if (found) return found;
   rmSync(fetched, { recursive: true, force: true });

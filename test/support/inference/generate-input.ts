@@ -1,4 +1,4 @@
-import type { GenerateInput } from '../../src/model-host/operations/generate.ts';
+import type { GenerateInput } from '../../../src/model-host/operations/generate.ts';
 
 /** The likeliest tokens after a prompt of the chain model, whose last word chooses the answer. */
 export function generateInput(text: string, changes: Partial<GenerateInput> = {}): GenerateInput {

@@ -1,6 +1,6 @@
 import { expect } from 'bun:test';
 
-const readme = await Bun.file(new URL('../../README.md', import.meta.url)).text();
+const readme = await Bun.file(new URL('../../../README.md', import.meta.url)).text();
 
 /** The curls below a heading of the README, as they are written. */
 export function readmeCommands(heading: string): string[] {

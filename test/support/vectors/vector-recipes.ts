@@ -1,5 +1,5 @@
 import { expect } from 'bun:test';
-import type { TestServer } from './test-server.ts';
+import type { TestServer } from '../test-server.ts';
 
 /** A result of a query, as far as these tests look. */
 export interface VectorResult {
