@@ -32,6 +32,8 @@ interface Turn {
   sizeRatio: number;
   incrementSeconds: number;
   memoryBytes: number;
+  /** The same of a portable restore, beside the memory of the table at rest before it was dropped. */
+  restoreMemoryBytes: number;
   /** 99 of 100 writes take no longer, milliseconds. */
   writes: { idleMs: number; besideMs: number };
 }
@@ -86,6 +88,13 @@ async function run(context: BenchContext): Promise<Comparison[]> {
       notes,
     }),
     compare({
+      name: 'memory-of-a-restore',
+      unit: 'MiB above idle',
+      ours: turns.map((each) => each.restoreMemoryBytes / MiB),
+      aim: { kind: 'at_most', value: 256 },
+      notes,
+    }),
+    compare({
       name: 'writes-meanwhile',
       unit: 'ms p99',
       ours: turns.map((each) => each.writes.besideMs),
@@ -118,12 +127,10 @@ async function turn({ placement, progress, seed }: BenchContext, count: number):
   await untilIdle(() => server.process.cpuUs());
   const idleMs = await writesUntil(server, Bun.sleep(2_000));
   const idle = memoryOf(server);
-  let peak = idle;
-  const sampler = setInterval(() => {
-    peak = Math.max(peak, memoryOf(server));
-  }, sampleMs);
-  const portableSeconds = await seconds(() => backUp('portable'));
-  clearInterval(sampler);
+  let portableSeconds = 0;
+  const peak = await peakMemory(server, async () => {
+    portableSeconds = await seconds(() => backUp('portable'));
+  });
   const lines = join(settings.path, 'lines');
   const bytes = await unpack(join(archive.path, 'portable'), lines);
   const zstdSeconds = await seconds(() => zstd(lines));
@@ -141,14 +148,19 @@ async function turn({ placement, progress, seed }: BenchContext, count: number):
     await server.dropTable('t');
     return took;
   };
+  let restoreSeconds = 0;
+  const restorePeak = await peakMemory(server, async () => {
+    restoreSeconds = await restored('portable');
+  });
   return {
     loadSeconds,
-    portable: { seconds: portableSeconds, bytes, restoreSeconds: await restored('portable') },
+    portable: { seconds: portableSeconds, bytes, restoreSeconds },
     native: { seconds: nativeSeconds, restoreSeconds: await restored('native') },
     zstdSeconds,
     sizeRatio,
     incrementSeconds,
     memoryBytes: peak - idle,
+    restoreMemoryBytes: restorePeak - idle,
     writes: { idleMs, besideMs },
   };
 }
@@ -157,6 +169,16 @@ async function seconds(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
   await work();
   return (performance.now() - start) / 1_000;
+}
+
+/** The most memory while the work is done, bytes. */
+async function peakMemory(server: SundewServer, work: () => Promise<void>): Promise<number> {
+  let peak = memoryOf(server);
+  const sampler = setInterval(() => {
+    peak = Math.max(peak, memoryOf(server));
+  }, sampleMs);
+  await work().finally(() => clearInterval(sampler));
+  return peak;
 }
 
 /** Bytes of memory without a file. Cheap, because it is read while the server is measured. */
