@@ -3,6 +3,7 @@ import { access } from './cases/access.ts';
 import { aggregations } from './cases/aggregations.ts';
 import { algebraic } from './cases/algebraic.ts';
 import { backup } from './cases/backup.ts';
+import { bytesBesideLucene } from './cases/bytes-beside-lucene.ts';
 import { coldModel } from './cases/cold-model.ts';
 import { denseClustered, denseWords } from './cases/dense-curves.ts';
 import { durableWrite } from './cases/durable-write.ts';
@@ -55,6 +56,7 @@ export const benchCases: readonly BenchCase[] = [
   textInProcess,
   textBesideZvec,
   textBesideLucene,
+  bytesBesideLucene,
   textBesideOpenSearch,
   filterOnePercent,
   queryOverHttp,

@@ -20,13 +20,15 @@ export async function luceneSpeed(options: {
   documents: string;
   queries: string;
   rounds: number;
+  /** Whether each document is stored as it was read. */
+  stores?: boolean;
   placement: Placement;
 }): Promise<LuceneSpeed> {
-  const { java, documents, queries, rounds, placement } = options;
+  const { java, documents, queries, rounds, stores = false, placement } = options;
   const classPath = await fetchJars('lucene-10.5.1', join(sources, 'pom.xml'));
   using directory = new TemporaryDirectory();
   const vector = ['--add-modules', 'jdk.incubator.vector'];
-  const program = [join(sources, 'TextSpeed.java'), documents, queries, directory.path, String(rounds)];
+  const program = [join(sources, 'TextSpeed.java'), documents, queries, directory.path, String(rounds), String(stores)];
   const [index, ...lines] = await runPeerScript({
     name: 'Lucene',
     command: [java, ...vector, '-Xmx4g', '-cp', classPath, ...program],

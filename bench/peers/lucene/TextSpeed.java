@@ -14,6 +14,7 @@ import org.apache.lucene.document.Document;
 import org.apache.lucene.document.Field;
 import org.apache.lucene.document.KeywordField;
 import org.apache.lucene.document.LongField;
+import org.apache.lucene.document.StoredField;
 import org.apache.lucene.document.StringField;
 import org.apache.lucene.document.TextField;
 import org.apache.lucene.index.DirectoryReader;
@@ -37,9 +38,9 @@ import org.apache.lucene.store.MMapDirectory;
 /**
  * The top ten of each query in Lucene, one thread, warm: with the segments that its own merges have left, and with one.
  *
- * <p>{@code TextSpeed DOCUMENTS.ndjson QUERIES.ndjson DIRECTORY ROUNDS} prints a JSON line for the index and one for each
+ * <p>{@code TextSpeed DOCUMENTS.ndjson QUERIES.ndjson DIRECTORY ROUNDS STORES} prints a JSON line for the index and one for each
  * query: medians in microseconds, and how many documents match at least. Both files are as the program text_speed of the
- * engine reads them, and the queries are read before their time is taken. A query that is asked again and again has its filter cached, as Lucene does by itself.
+ * engine reads them, and the queries are read before their time is taken. With {@code true} for STORES each document is stored, too. A query that is asked again and again has its filter cached, as Lucene does by itself.
  */
 public final class TextSpeed {
   private static final int LIMIT = 10;
@@ -57,8 +58,11 @@ public final class TextSpeed {
   }
 
   /** The generated documents have no escapes in their strings. */
-  private static Document document(String line, int number) {
+  private static Document document(String line, int number, boolean stores) {
     Document document = new Document();
+    if (stores) {
+      document.add(new StoredField("_source", line));
+    }
     document.add(new StringField("_id", String.format("doc%08d", number), Field.Store.NO));
     Matcher matcher = MEMBER.matcher(line);
     while (matcher.find()) {
@@ -178,6 +182,7 @@ public final class TextSpeed {
   public static void main(String[] arguments) throws IOException {
     List<String> documents = Files.readAllLines(Path.of(arguments[0]));
     int rounds = Integer.parseInt(arguments[3]);
+    boolean stores = Boolean.parseBoolean(arguments[4]);
     Analyzer analyzer = new EnglishAnalyzer();
     List<Asked> queries = new ArrayList<>();
     for (String line : Files.readAllLines(Path.of(arguments[1]))) {
@@ -188,7 +193,7 @@ public final class TextSpeed {
       IndexWriterConfig config = new IndexWriterConfig(analyzer).setRAMBufferSizeMB(48).setUseCompoundFile(false);
       IndexWriter writer = new IndexWriter(directory, config);
       for (int number = 0; number < documents.size(); number++) {
-        writer.addDocument(document(documents.get(number), number));
+        writer.addDocument(document(documents.get(number), number, stores));
       }
       writer.commit();
       double seconds = (System.nanoTime() - started) / 1e9;

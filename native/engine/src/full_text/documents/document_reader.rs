@@ -145,8 +145,8 @@ impl Target<'_> {
     /// A string that is not a date, or the literal of a number or boolean whose path is declared to hold text.
     fn take_text(&mut self, node: u32, text: &str) {
         let plan = self.table.string_plan(node, self.slots, self.fields);
-        let has_column = text.len() <= EXACT_BYTES_MAX;
-        if plan.texts.is_empty() && !(plan.is_kept && has_column) {
+        let has_column = plan.is_kept && text.len() <= EXACT_BYTES_MAX;
+        if plan.texts.is_empty() && !has_column {
             return;
         }
         for target in &plan.texts {
