@@ -5,10 +5,12 @@ mod full_text_support;
 use std::path::Path;
 use std::sync::Arc;
 
-use full_text_support::{Row, frame, index_of, matching, memory_options, plan, put, run};
+use full_text_support::{Row, Scratch, disk_options, frame, index_of, matching, memory_options, plan, put, run};
 use serde_json::{Value, json};
 use sundew_engine::frame::{FrameWriter, RowKind};
-use sundew_engine::full_text::{CancelFlag, DerivedIndex, PageHit, QueryPlan, TextIndex, order_page, query};
+use sundew_engine::full_text::{
+    CancelFlag, DerivedIndex, IndexOptions, PageHit, QueryPlan, TextIndex, order_page, query,
+};
 
 fn range(bounds: Value) -> Value {
     let mut node = json!({"kind": "range", "field": "n"});
@@ -271,4 +273,25 @@ fn a_path_may_be_kept_without_values_and_is_then_found_by_its_words_and_ordered_
     let Err(refused) = ordered("title") else { panic!("an order without values was answered") };
     assert_eq!(refused.code, "invalid_query");
     assert!(refused.message.contains("\"title\" has no values to order by"), "{}", refused.message);
+}
+
+#[test]
+fn a_path_without_values_has_no_column_on_disk() {
+    let column_bytes = |extra: Value| {
+        let mut title = json!({"type": "string", "x-service-types": ["text"]});
+        title.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+        let schema = json!({"document_schemas": {"d": {"schema": {"properties": {"title": title}}}}});
+        let scratch = Scratch::new();
+        let index = TextIndex::open(scratch.path(), IndexOptions { schema, ..disk_options() }).expect("an index");
+        let row = |at: u32| put(&format!("k{at:04}"), at, json!({"title": format!("{at:04} leek soup of the house")}));
+        let rows: Vec<Row> = (0..1_000).map(row).collect();
+        index.apply(&frame(&rows, 1)).expect("applied");
+        index.commit(1_000).expect("a commit");
+        index.checkpoint().expect("a checkpoint");
+        let files = std::fs::read_dir(scratch.path()).expect("a directory").map(|entry| entry.expect("an entry"));
+        let columns = files.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "fast"));
+        columns.map(|entry| entry.metadata().expect("metadata").len()).sum::<u64>()
+    };
+    let (kept, bare) = (column_bytes(json!({})), column_bytes(json!({"x-service-doc-values": false})));
+    assert!(bare > 0 && kept > bare + 1_000 * 20, "{kept} and {bare} bytes");
 }

@@ -88,7 +88,7 @@ fn corpus(words: Shares, shortest: u32, parts: &[Range<usize>]) -> Corpus {
     let deleted: Vec<Row> = deleted.map(|(at, _)| delete(&format!("k{at:05}"), at as u32)).collect();
     index.apply(&frame(&deleted, count as u64 + 1)).expect("applied");
     index.commit((count + deleted.len()) as u64).expect("a commit");
-    assert_eq!(index.stats().segment_count, parts.len());
+    assert!(index.stats().segment_count >= parts.len());
     Corpus { words, documents, index }
 }
 
