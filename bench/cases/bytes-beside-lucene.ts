@@ -93,11 +93,15 @@ async function run(context: BenchContext): Promise<Comparison[]> {
 
 /** A server at rest with all documents, and what they take on disk. */
 class Loaded implements AsyncDisposable {
-  private constructor(
-    private readonly server: SundewServer,
-    readonly documentBytes: number,
-    readonly indexBytes: number,
-  ) {}
+  readonly documentBytes: number;
+  readonly indexBytes: number;
+  readonly #server: SundewServer;
+
+  private constructor(server: SundewServer, bytes: { documents: number; index: number }) {
+    this.#server = server;
+    this.documentBytes = bytes.documents;
+    this.indexBytes = bytes.index;
+  }
 
   static async start({ placement, seed, tier }: BenchContext, compresses: boolean): Promise<Loaded> {
     const options = { placement, environment: { SUNDEW__STORAGE__COMPRESS_BODIES: String(compresses) } };
@@ -111,14 +115,14 @@ class Loaded implements AsyncDisposable {
       bytes = bytesOf(join(directory, 'ranges'));
     };
     await server.restart({ ...options, prepare });
-    return new Loaded(server, bytes.documents, bytes.index);
+    return new Loaded(server, bytes);
   }
 
   /** The median over the queries of the round trip of a page of whole documents, in microseconds. */
   async pages({ seed, tier }: BenchContext): Promise<number> {
     const queries = textQueries(indexed[tier], queryCount[tier], seed).filter((query) => query.class === 'or');
-    return this.server.process.alone(async () => {
-      const connection = await HttpConnection.open(this.server.port);
+    return this.#server.process.alone(async () => {
+      const connection = await HttpConnection.open(this.#server.port);
       const times: number[] = [];
       for (const { words } of queries) {
         const request = { full_text_search: { query: words.map((word) => `body:${word}`).join(' OR ') }, limit: 10 };
@@ -137,7 +141,7 @@ class Loaded implements AsyncDisposable {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.server[Symbol.asyncDispose]();
+    return this.#server[Symbol.asyncDispose]();
   }
 }
 
