@@ -9,7 +9,7 @@ use crate::error::EngineError;
 const QUERY_TIMEOUT: &str = "query_timeout";
 const TAKES_LONGER: &str = "takes_longer";
 
-/// What is answered at once is given up after four times what was allowed, and not before this time.
+/// A query that is answered at once is given up after four times what was allowed, and not before this time.
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 
 /// Work of fewer nanoseconds is done before another thread would have taken a part of it.

@@ -40,7 +40,7 @@ pub fn compile_filter(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<
     Ok(if filter.is_empty() { None } else { Some(filter.into_query()) })
 }
 
-/// What a plan lets through besides its query.
+/// The conditions of a plan besides its query.
 #[derive(Default)]
 pub struct Conditions {
     filters: Vec<Box<dyn Query>>,
@@ -70,7 +70,7 @@ impl Conditions {
 
 /// A plan in its two parts.
 pub struct CompiledPlan {
-    /// What scores; `None` when every document that the conditions let through scores `constant`.
+    /// The query that scores; `None` when every document that the conditions let through scores `constant`.
     pub scored: Option<Box<dyn Query>>,
     pub constant: f32,
     pub conditions: Conditions,
@@ -133,7 +133,7 @@ fn compile_conditions(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<
     Ok(Conditions { filters, exclusions, filters_asked, left_out })
 }
 
-/// What asks for nothing permits nothing: a filter that was left out would show every row.
+/// A filter that asks for nothing permits nothing: a filter that was left out would show every row.
 fn compile_row_filters(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Vec<Box<dyn Query>>, EngineError> {
     let compiled = plan.row_filter.iter().map(|node| {
         let query = compile(&context.within([node]), node)?;

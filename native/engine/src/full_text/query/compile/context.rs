@@ -1,4 +1,4 @@
-//! What compiling a plan for one index looks at.
+//! The context in which a plan is compiled for one index.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;

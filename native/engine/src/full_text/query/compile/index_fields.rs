@@ -20,7 +20,7 @@ use crate::full_text::slots::{Slot, find_slot};
 pub struct TextField {
     pub field: Field,
     pub analyzer: Analyzer,
-    /// What the field's tokens begin with; empty in a slot.
+    /// The beginning of the field's tokens; empty in a slot.
     pub token_prefix: String,
     /// Whether words may be misspelt here, where a query allows for slips.
     pub typo: bool,
@@ -82,7 +82,7 @@ impl IndexFields {
         texts
     }
 
-    /// What a query without a field searches.
+    /// The fields that a query without a field searches.
     pub fn default_texts(&self) -> Vec<TextField> {
         let is_searched = |slot: &Slot| if self.mapping.any_in_all { slot.in_all } else { slot.primary };
         let mut texts: Vec<TextField> = Vec::new();

@@ -1,4 +1,4 @@
-//! What may be asked of a table whose text index was dropped: conditions on values, but nothing about words.
+//! The questions that a table answers whose text index was dropped: conditions on values, but nothing about words.
 
 use crate::error::EngineError;
 use crate::full_text::fields::KEY;

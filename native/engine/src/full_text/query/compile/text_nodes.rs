@@ -97,7 +97,7 @@ impl Words<'_> {
 struct Word {
     text_field: TextField,
     token: String,
-    /// What the token was made of, where slips are counted from it; else empty.
+    /// The text that the token was made of, where slips are counted from it; else empty.
     as_written: String,
 }
 

@@ -185,7 +185,7 @@ pub fn near_token_query(
     any_of([Some(itself), expanded(vec![prefix_of(text_field)], tokens, deadline)].into_iter().flatten().collect())
 }
 
-/// What a phrase asks for besides its words.
+/// The demands of a phrase besides its words.
 #[derive(Clone, Copy)]
 pub struct PhraseShape {
     pub slop: u32,

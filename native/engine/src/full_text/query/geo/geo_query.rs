@@ -50,7 +50,7 @@ fn over_date_line(points: &[LonLat]) -> Result<Vec<LonLat>, EngineError> {
     Ok(corners)
 }
 
-/// What is asked of a point or shape.
+/// The question that is asked of a point or shape.
 #[derive(Debug, Clone)]
 pub enum GeoTest {
     /// Goes over the date line when `west` lies east of `east`.

@@ -1,4 +1,4 @@
-//! What a query answers.
+//! The answer of a query.
 
 use serde_json::Value;
 use tantivy::DocId;

@@ -1,4 +1,4 @@
-//! What a query sees of the index of one range.
+//! The view that a query has of the index of one range.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::full_text::query::run::filter::filter_cache::FilterCache;
 use crate::full_text::query::terms::typo_terms::{Vocabulary, needs_vocabulary};
 use crate::full_text::segment_columns::SegmentColumns;
 
-/// What a query sees of one index: one commit.
+/// The view of one index: one commit.
 pub struct RangeView {
     pub searcher: Searcher,
     pub columns: Vec<Arc<SegmentColumns>>,
@@ -61,7 +61,7 @@ impl RangeView {
         Ok(views)
     }
 
-    /// What compiling `plan` for this range looks at.
+    /// The context in which `plan` is compiled for this range.
     pub fn compiling(&self, plan: &QueryPlan) -> CompileContext<'_> {
         CompileContext::new(&self.index, self.vocabulary.as_ref(), plan)
     }

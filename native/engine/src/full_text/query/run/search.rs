@@ -75,7 +75,7 @@ fn query_and_aggregate(
     Ok(hits)
 }
 
-/// What ends before any document was visited (terms are still being looked up) has found nothing.
+/// A search that ends before any document was visited (terms are still being looked up) has found nothing.
 pub fn query_views(views: &[RangeView], plan: &QueryPlan, deadline: &Deadline) -> Result<Hits, EngineError> {
     match query_whole(views, plan, deadline) {
         Err(error) if plan.allows_partial && deadline.is_end_of_time(&error) => {
@@ -170,7 +170,7 @@ fn over_ranges<T: Send>(
     }
 }
 
-/// What merging needs of a match.
+/// The parts of a match that merging needs.
 pub trait Match {
     /// Segment, document, rank of the key within the segment.
     fn location(&self) -> (u32, DocId, u64);

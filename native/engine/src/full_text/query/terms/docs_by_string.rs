@@ -1,4 +1,4 @@
-//! Which documents hold the strings of a column: the way back from a segment's sorted strings to its documents.
+//! The documents that hold the strings of a column: the way back from a segment's sorted strings to its documents.
 //!
 //! A column tells the strings of a document. To find the documents of a few strings, all of it is read, which for a prefix in a
 //! large segment is most of a query. Where a column is asked again and again, the way back is made once, on another thread.

@@ -71,7 +71,7 @@ impl FuzzyWord {
         usize::from(self.edits)
     }
 
-    /// What all the words begin with.
+    /// The beginning that all the words share.
     pub fn fixed(&self) -> &str {
         &self.fixed
     }

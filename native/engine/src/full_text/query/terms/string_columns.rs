@@ -29,7 +29,7 @@ pub struct StringRangeQuery {
     column: Arc<str>,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
-    /// What is kept between queries.
+    /// Ways back to documents that are kept between queries.
     known: Option<Arc<DocsByString>>,
 }
 

@@ -116,7 +116,7 @@ type VisitString<'a, Entry> = &'a mut dyn FnMut(&[u8], &Entry) -> tantivy::Resul
 
 /// Sorted strings that are searched by an automaton: the terms of a field, or the strings of a column.
 pub trait Strings {
-    /// What is known of a string: where its postings are, or its ordinal.
+    /// The entry of a string: where its postings are, or its ordinal.
     type Entry;
 
     fn search<A: Automaton<State: Clone>>(

@@ -1,4 +1,4 @@
-//! What a misspelt word may stand for: the most frequent of the words near it, the same ones in every range.
+//! The words that a misspelt one may stand for: the most frequent of the words near it, the same ones in every range.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -36,7 +36,7 @@ pub struct PhrasePosition {
 #[derive(Debug, Clone)]
 pub struct WordPositionsQuery {
     pub field: Field,
-    /// What the field's tokens begin with.
+    /// The beginning of the field's tokens.
     pub token_prefix: String,
     pub positions: Vec<PhrasePosition>,
     pub slop: u32,

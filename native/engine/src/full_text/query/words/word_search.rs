@@ -35,7 +35,7 @@ const SEEK_COST: u64 = 6;
 /// Words that are looked for one after another, where their frequency is asked.
 const KNOWN_MAX: usize = 16;
 
-/// Which documents words ask for.
+/// The documents that words ask for.
 enum Shape {
     Any,
     Every,

@@ -73,7 +73,7 @@ impl Member<'_, '_> {
         self.cursor.blocks.docs().last().copied().unwrap_or(TERMINATED)
     }
 
-    /// What a document from `start` to `end` scores at most by this word, as far as its block tells.
+    /// The most that a document from `start` to `end` scores by this word, as far as its block tells.
     fn bound(&mut self, start: DocId, end: DocId) -> Score {
         // It has been sought up to the window at most: what is before its block is before the window.
         if self.cursor.blocks.docs().first().is_none_or(|first| *first > end) {

@@ -191,11 +191,11 @@ pub fn intersect(
     Ok(())
 }
 
-/// What two words have in common, the rarer one first, stretch by stretch.
+/// The documents that two words have in common, the rarer one first, stretch by stretch.
 struct Pair<'p, 'a> {
     first: &'p mut WordCursor<'a>,
     second: &'p mut WordCursor<'a>,
-    /// What more a match may score by other words.
+    /// The most that a match scores by the other words.
     others_max: Score,
     is_rare: bool,
     /// Where the first one's block is read on.

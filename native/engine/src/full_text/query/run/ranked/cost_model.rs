@@ -1,4 +1,4 @@
-//! What the search for a query's best matches will cost, before it begins: roughly, and rather too much.
+//! The cost of the search for a query's best matches, before it begins: roughly, and rather too much.
 
 use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EmptyQuery, Occur, Query, TermQuery};
 

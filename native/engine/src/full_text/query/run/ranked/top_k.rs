@@ -1,4 +1,4 @@
-//! What a search for the best matches of one index runs: a plan's query, made ready for every segment.
+//! A plan's query, made ready for every segment: what a search for the best matches of one index runs.
 
 use std::sync::Arc;
 
