@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::vocabulary::{Vocabulary, fold, mix};
+use super::vocabulary::{Vocabulary, fold, mix, seed};
 use crate::full_text::analysis::{StemLanguage, Stems};
 
 /// Longer words are stemmed each time, bytes.
@@ -30,6 +30,7 @@ struct Word {
 /// The words of one language.
 pub struct KnownWords {
     pub language: StemLanguage,
+    seed: u64,
     /// A power of two, at most half of them taken.
     slots: Vec<u32>,
     /// As they came: the most frequent mostly lie together.
@@ -39,7 +40,7 @@ pub struct KnownWords {
 
 impl KnownWords {
     pub fn new(language: StemLanguage) -> Self {
-        Self { language, slots: vec![0; SLOTS_MIN], words: Vec::new(), stem: String::new() }
+        Self { language, seed: seed(), slots: vec![0; SLOTS_MIN], words: Vec::new(), stem: String::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -57,7 +58,7 @@ impl KnownWords {
             return self.stemmed(&text[word], tokens);
         }
         let bytes = padded(text.as_bytes(), &word);
-        let hash = fold(mix(mix(bytes[0], bytes[1]), bytes[2]));
+        let hash = fold(bytes.into_iter().fold(self.seed, mix));
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {

@@ -1,5 +1,7 @@
 //! Strings of bytes by number: each is kept once.
 
+use std::hash::{BuildHasher, RandomState};
+
 /// Slots of the smallest table.
 const SLOTS_MIN: usize = 64;
 
@@ -11,12 +13,18 @@ struct Slot {
 }
 
 /// A table of hashes with open addressing, at most half full.
-#[derive(Default)]
 pub struct Vocabulary {
+    seed: u64,
     slots: Vec<Slot>,
     /// Where each string ends in `bytes`.
     ends: Vec<u32>,
     bytes: Vec<u8>,
+}
+
+impl Default for Vocabulary {
+    fn default() -> Self {
+        Self { seed: seed(), slots: Vec::new(), ends: Vec::new(), bytes: Vec::new() }
+    }
 }
 
 impl Vocabulary {
@@ -39,7 +47,7 @@ impl Vocabulary {
         if self.ends.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let hash = hash(text);
+        let hash = hash(self.seed, text);
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
@@ -90,10 +98,15 @@ fn beginning(text: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
+/// Where the hashes of a table begin: nobody can choose strings that share a slot.
+pub fn seed() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
 /// Eight bytes at a time; only the spread over the slots matters.
-fn hash(text: &[u8]) -> u32 {
+fn hash(seed: u64, text: &[u8]) -> u32 {
     let mut chunks = text.chunks_exact(8);
-    let mut state = text.len() as u64;
+    let mut state = mix(seed, text.len() as u64);
     for chunk in &mut chunks {
         state = mix(state, u64::from_le_bytes(chunk.try_into().expect("eight bytes")));
     }
