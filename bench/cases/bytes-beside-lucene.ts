@@ -121,23 +121,22 @@ class Loaded implements AsyncDisposable {
   /** The median over the queries of the round trip of a page of whole documents, in microseconds. */
   async pages({ seed, tier }: BenchContext): Promise<number> {
     const queries = textQueries(indexed[tier], queryCount[tier], seed).filter((query) => query.class === 'or');
-    return this.#server.process.alone(async () => {
-      const connection = await HttpConnection.open(this.#server.port);
-      const times: number[] = [];
-      for (const { words } of queries) {
-        const request = { full_text_search: { query: words.map((word) => `body:${word}`).join(' OR ') }, limit: 10 };
-        const message = requestBytes('POST', '/db/v1/tables/texts/query', JSON.stringify(request));
-        const turns: number[] = [];
-        for (let repeat = 0; repeat < repeats; repeat += 1) {
-          const start = performance.now();
-          expectSuccess(await connection.send(message));
-          turns.push((performance.now() - start) * 1_000);
-        }
-        times.push(median(turns));
+    // The other server is at rest.
+    const connection = await HttpConnection.open(this.#server.port);
+    const times: number[] = [];
+    for (const { words } of queries) {
+      const request = { full_text_search: { query: words.map((word) => `body:${word}`).join(' OR ') }, limit: 10 };
+      const message = requestBytes('POST', '/db/v1/tables/texts/query', JSON.stringify(request));
+      const turns: number[] = [];
+      for (let repeat = 0; repeat < repeats; repeat += 1) {
+        const start = performance.now();
+        expectSuccess(await connection.send(message));
+        turns.push((performance.now() - start) * 1_000);
       }
-      connection.close();
-      return median(times);
-    });
+      times.push(median(turns));
+    }
+    connection.close();
+    return median(times);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
