@@ -34,6 +34,8 @@ interface Turn {
   memoryBytes: number;
   /** The same of a portable restore, beside the memory of the table at rest before it was dropped. */
   restoreMemoryBytes: number;
+  /** The same of the load, whose server had nothing before. */
+  loadMemoryBytes: number;
   /** 99 of 100 writes take no longer, milliseconds. */
   writes: { idleMs: number; besideMs: number };
 }
@@ -92,7 +94,7 @@ async function run(context: BenchContext): Promise<Comparison[]> {
       unit: 'MiB above idle',
       ours: turns.map((each) => each.restoreMemoryBytes / MiB),
       aim: { kind: 'at_most', value: 256 },
-      notes,
+      notes: { ...notes, load: turns.map((each) => Math.round(each.loadMemoryBytes / MiB)).join(', ') },
     }),
     compare({
       name: 'writes-meanwhile',
@@ -122,7 +124,11 @@ async function turn({ placement, progress, seed }: BenchContext, count: number):
   await server.createTable('t', { indexes: { v: { type: 'embeddings', external: true, dimension } } });
   await server.createTable('other');
   progress(`${count} documents with vectors`);
-  const loadSeconds = await load(server, bodies(0, count, seed));
+  const empty = memoryOf(server);
+  let loadSeconds = 0;
+  const loadPeak = await peakMemory(server, async () => {
+    loadSeconds = await load(server, bodies(0, count, seed));
+  });
   // A graph of the vectors is built behind the writes.
   await untilIdle(() => server.process.cpuUs());
   const idleMs = await writesUntil(server, Bun.sleep(2_000));
@@ -161,6 +167,7 @@ async function turn({ placement, progress, seed }: BenchContext, count: number):
     incrementSeconds,
     memoryBytes: peak - idle,
     restoreMemoryBytes: restorePeak - idle,
+    loadMemoryBytes: loadPeak - empty,
     writes: { idleMs, besideMs },
   };
 }
