@@ -503,7 +503,7 @@ function longFunctions(sources: readonly Source[], linesMax: number): string[] {
     return lines.flatMap((line, at) => {
       const [, indent] = /^( *)(?:pub(?:\(\w+\))? )?(?:const |unsafe |async )*fn /.exec(line) ?? [];
       if (indent === undefined) return [];
-      const length = lines.slice(at).findIndex((each) => each === `${indent}}`) + 1;
+      const length = lines.slice(at).indexOf(`${indent}}`) + 1;
       return length > linesMax ? [`${path}:${at + 1}: ${length} lines, at most ${linesMax}`] : [];
     });
   });

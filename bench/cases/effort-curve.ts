@@ -45,7 +45,7 @@ async function run({ placement, tier, seed, pairs, progress }: BenchContext): Pr
     const recall = Math.max(...answers.map(({ found }) => recallOf(found, truth)));
     return [compare({ name, unit: 'us', ours: answers.map(({ p50Us }) => p50Us), notes: { ...notes, recall } })];
   });
-  const gigabytes = turns['scan']?.map(({ p50Us }) => (scannedRows * dimension) / p50Us / 1_000) ?? [];
+  const gigabytes = turns.scan?.map(({ p50Us }) => (scannedRows * dimension) / p50Us / 1_000) ?? [];
   return [
     ...curve,
     compare({

@@ -179,7 +179,7 @@ fn words_of_all_frequencies_score_as_bm25_says() {
 
 #[test]
 fn words_of_many_blocks_score_as_bm25_says() {
-    let corpus = corpus(WORDS_OF_MANY_BLOCKS, 25, &[0..100_000]);
+    let corpus = corpus(WORDS_OF_MANY_BLOCKS, 25, std::slice::from_ref(&(0..100_000)));
     let count = WORDS_OF_MANY_BLOCKS.len();
     for a in 0..count {
         for b in 0..a {
