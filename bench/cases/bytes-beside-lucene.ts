@@ -1,7 +1,8 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BenchCase, BenchContext } from '../case.ts';
-import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import { requestBytes } from '../client/http-connection.ts';
+import { medianRoundTrips } from '../client/round-trips.ts';
 import { luceneSpeed } from '../engines/lucene-speed.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
@@ -12,7 +13,7 @@ import { SundewServer } from '../processes/sundew-server.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
 import { batchBodies } from '../workloads/batch-bodies.ts';
 import { documentFile } from '../workloads/document-file.ts';
-import { textQueries } from '../workloads/text-queries.ts';
+import { queryString, textQueries } from '../workloads/text-queries.ts';
 import { ingestBatchSize } from './ingest-load.ts';
 
 const indexed = { smoke: 20_000, full: 100_000, scale: 1_000_000 } as const;
@@ -121,22 +122,12 @@ class Loaded implements AsyncDisposable {
   /** The median over the queries of the round trip of a page of whole documents, in microseconds. */
   async pages({ seed, tier }: BenchContext): Promise<number> {
     const queries = textQueries(indexed[tier], queryCount[tier], seed).filter((query) => query.class === 'or');
+    const messages = queries.map((query) => {
+      const request = { full_text_search: { query: queryString(query) }, limit: 10 };
+      return requestBytes('POST', '/db/v1/tables/texts/query', JSON.stringify(request));
+    });
     // The other server is at rest.
-    const connection = await HttpConnection.open(this.#server.port);
-    const times: number[] = [];
-    for (const { words } of queries) {
-      const request = { full_text_search: { query: words.map((word) => `body:${word}`).join(' OR ') }, limit: 10 };
-      const message = requestBytes('POST', '/db/v1/tables/texts/query', JSON.stringify(request));
-      const turns: number[] = [];
-      for (let repeat = 0; repeat < repeats; repeat += 1) {
-        const start = performance.now();
-        expectSuccess(await connection.send(message));
-        turns.push((performance.now() - start) * 1_000);
-      }
-      times.push(median(turns));
-    }
-    connection.close();
-    return median(times);
+    return median(await medianRoundTrips(this.#server.port, messages, repeats));
   }
 
   [Symbol.asyncDispose](): Promise<void> {

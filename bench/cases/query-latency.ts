@@ -1,8 +1,9 @@
 import type { BenchCase, BenchContext } from '../case.ts';
-import { expectSuccess, HttpConnection, requestBytes } from '../client/http-connection.ts';
+import { requestBytes } from '../client/http-connection.ts';
+import { medianRoundTrips } from '../client/round-trips.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { median, percentile } from '../measure/statistics.ts';
+import { percentile } from '../measure/statistics.ts';
 import { bareTantivyQueries, buildBareTantivy } from '../peers/bare-tantivy.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 import { batchBodies } from '../workloads/batch-bodies.ts';
@@ -57,20 +58,10 @@ async function run(context: BenchContext): Promise<Comparison[]> {
 }
 
 /** The median round trip of each query in microseconds, in the order of the queries. */
-async function askAll(port: number, queries: readonly TextQuery[]): Promise<number[]> {
-  const connection = await HttpConnection.open(port);
-  const times: number[] = [];
-  for (const query of queries) {
+function askAll(port: number, queries: readonly TextQuery[]): Promise<number[]> {
+  const messages = queries.map((query) => {
     const request = { full_text_search: { query: queryString(query) }, fields: ['title'], limit: 10 };
-    const message = requestBytes('POST', '/db/v1/tables/texts/query', JSON.stringify(request));
-    const turns: number[] = [];
-    for (let repeat = 0; repeat < repeats; repeat += 1) {
-      const start = performance.now();
-      expectSuccess(await connection.send(message));
-      turns.push((performance.now() - start) * 1_000);
-    }
-    times.push(median(turns));
-  }
-  connection.close();
-  return times;
+    return requestBytes('POST', '/db/v1/tables/texts/query', JSON.stringify(request));
+  });
+  return medianRoundTrips(port, messages, repeats);
 }
