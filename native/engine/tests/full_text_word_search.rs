@@ -201,6 +201,26 @@ fn page(index: &Arc<TextIndex>, query: &Value) -> Vec<u32> {
 }
 
 #[test]
+fn a_union_ends_where_a_word_that_only_adds_ends_early() {
+    // Behind the frequent word's last document the bound of the rare one's long texts is below the most that it adds.
+    let documents: Vec<Value> = (0..10_000)
+        .map(|at| {
+            let frequent = if at < 2_500 { "basil" } else { "filler" };
+            let rare = if at % 20 == 0 { "dill" } else { "filler" };
+            let fillers = "filler ".repeat(if at < 2_500 { 98 } else { 198 });
+            json!({"text": format!("{frequent} {rare} {fillers}")})
+        })
+        .collect();
+    let index = index_of(Value::Null, &documents);
+    let query = json!({"kind": "match", "field": "text", "text": "basil dill", "operator": "or"});
+    let plan = json!({"query": query, "limit": 10, "total_exact_up_to": 0, "timeout_ms": 10_000});
+    let found = run(&index, &serde_json::from_value(plan).expect("a plan"));
+    let ordinals: Vec<u32> = found.hits.iter().map(|hit| hit.ordinal).collect();
+    assert_eq!(ordinals.len(), 10);
+    assert!(ordinals.iter().all(|ordinal| *ordinal < 2_500 && ordinal % 20 == 0), "{ordinals:?}");
+}
+
+#[test]
 fn words_of_a_path_without_norms_are_skipped_by_their_frequencies_alone() {
     let paths: serde_json::Map<String, Value> = (0..80).map(|at| (format!("p{at}"), json!("tofu"))).collect();
     let mut documents = vec![Value::Object(paths)];

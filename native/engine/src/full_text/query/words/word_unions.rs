@@ -218,7 +218,12 @@ impl<'c, 'a> Union<'c, 'a> {
         for (_, member) in self.bounds[adding..].iter().filter(|(_, member)| *member < self.followers) {
             let member = &mut self.members[*member];
             member.at = member.cursor.blocks.seek(start);
-            end = end.min(member.last());
+            if member.last() < start {
+                // Behind its last document it stays where it is.
+                member.at = member.cursor.blocks.block_len();
+            } else {
+                end = end.min(member.last());
+            }
         }
         end
     }
