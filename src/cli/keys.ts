@@ -2,6 +2,7 @@ import { AccessChanges } from '../access/access-changes.ts';
 import { AccessState, type ApiKey, readGrant } from '../access/access-state.ts';
 import { createAdminUser } from '../access/first-admin.ts';
 import type { Grant } from '../access/grants.ts';
+import { lifetimeWords, readLifetime } from '../access/key-lifetime.ts';
 import { KeyService } from '../access/key-service.ts';
 import { serverCaller } from '../access/principal.ts';
 import { ConfigError } from '../config/config-error.ts';
@@ -49,7 +50,7 @@ export const keys: Verb = {
         clock: systemClock,
         onChange: () => undefined,
       });
-      const offline = { changes, keys: new KeyService(changes, () => undefined) };
+      const offline = { changes, keys: new KeyService(changes, () => Promise.resolve()) };
       if (action === 'create') return create(offline, context);
       if (action === 'list') return list(offline, context);
       if (action === 'revoke' && keyId !== undefined) return revoke(offline, keyId, context);
@@ -62,13 +63,13 @@ export const keys: Verb = {
 async function create({ changes, keys }: Offline, { args, print }: VerbContext): Promise<void> {
   const { flags } = args;
   const user = flags.get('--user') ?? 'admin';
-  if (user === 'admin' && changes.state.user(user) === undefined) await createAdminUser(changes);
   const request = {
     name: flags.get('--name') ?? 'command line',
-    expiresIn: flags.get('--expires-in'),
+    lifetimeMs: lifetimeOf(flags.get('--expires-in')),
     permissions: flags.get('--permissions')?.split(',').map(readPermission),
     rowFilter: undefined,
   };
+  if (user === 'admin' && changes.state.user(user) === undefined) await createAdminUser(changes);
   const { key, secret } = await keys.create(user, request, caller);
   const shown = { key_id: key.keyId, username: user, key_secret: secret.secret, encoded: secret.encoded };
   print(flags.has('--json') ? `${JSON.stringify(shown, null, 2)}\n` : `${secret.encoded}\n`);
@@ -96,6 +97,13 @@ function describe({ keyId, userName, name, createdMs, expiresMs }: ApiKey) {
     created_at: new Date(createdMs).toISOString(),
     expires_at: expiresMs === undefined ? null : new Date(expiresMs).toISOString(),
   };
+}
+
+function lifetimeOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const lifetimeMs = readLifetime(text);
+  if (lifetimeMs !== undefined) return lifetimeMs;
+  throw new ConfigError(`--expires-in takes ${lifetimeWords}, not "${text}"`);
 }
 
 /** `table:books:read`; the name in the middle may have colons. */

@@ -12,7 +12,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
-import { readRowFilter } from '../query/plan/row-filter.ts';
+import { compileRowFilter } from '../query/execution/compile-row-filter.ts';
 import { openAccess } from './access/open-access.ts';
 import { openAudit } from './access/open-audit.ts';
 import { openSecrets, type Secrets } from './access/open-secrets.ts';
@@ -66,7 +66,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     clock,
     logger: logger.component('access'),
     metrics,
-    checkFilter: readRowFilter,
+    checkFilter: compileRowFilter,
   });
   const { tables } = database.services;
   const connectionDeps = {

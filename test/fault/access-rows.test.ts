@@ -1,13 +1,19 @@
 import { describe, expect, test } from 'bun:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { AccessState } from '../../src/access/access-state.ts';
 import { CatalogAuthenticator } from '../../src/access/authentication/authenticator.ts';
 import { digestOf, newKeySecret } from '../../src/access/authentication/key-secret.ts';
 import { Passwords } from '../../src/access/authentication/passwords.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
+import { must } from '../../src/lib/assert.ts';
+import { adminPassword, basic, startGuardedServer, table } from '../support/access.ts';
+import { BackupPlace } from '../support/backup-place.ts';
+import { freePort } from '../support/elsewhere/sql-server.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { testApp } from '../support/test-app.ts';
 
-// Rows of the fault matrix whose proof is a measurement: what wrong credentials tell, and what they cost.
+// Rows of the fault matrix about credentials of users: what wrong ones tell, what they cost, and where right ones are kept.
 
 /** Counts what is hashed; no password is right. */
 class CountingPasswords extends Passwords {
@@ -128,3 +134,62 @@ describe('A04: a flood of wrong credentials', () => {
     expect(passwords.checks).toBe(20);
   });
 });
+
+describe('A05: passwords and keys of users', () => {
+  test('are in no answer but the one that makes a key, no log, no metric, no backup and no file', async () => {
+    using place = new BackupPlace();
+    const metricsPort = String(await freePort());
+    const file = `${place.file}\naudit: {reads: true}\n`;
+    await using guarded = await startGuardedServer({ file, set: { '--metrics-port': metricsPort } });
+    const { server } = guarded;
+    const [password, wrong] = ['canary-31c9 of ann', 'canary-31c9 of nobody'];
+    const told: string[] = [];
+    const ask = async (credential: string | undefined, method: string, path: string, body?: unknown) => {
+      const { status, body: answer, headers } = await guarded.as<unknown>(credential, method, path, body);
+      told.push(JSON.stringify([...headers]), JSON.stringify(answer));
+      return status;
+    };
+    const admin = basic('admin', adminPassword);
+    const user = { password, initial_policies: [table('books', 'admin')] };
+    expect(await ask(admin, 'POST', '/auth/v1/users/ann', user)).toBe(201);
+    expect(await ask(admin, 'POST', '/auth/v1/users/ann', user)).toBe(409);
+    const { credential } = await guarded.key('ann');
+    const secret = must(
+      Buffer.from(credential.slice('Bearer '.length), 'base64').toString().split(':')[1],
+      'a secret in a key',
+    );
+    expect(await ask(admin, 'POST', '/db/v1/tables/books', {})).toBe(200);
+    for (const each of [basic('ann', password), credential, basic('ann', wrong), `${credential.slice(0, -6)}AAAAAA`]) {
+      for (const path of ['/auth/v1/me', '/db/v1/status', '/db/v1/tables/books', '/db/v1/none'])
+        await ask(each, 'GET', path);
+      await ask(each, 'PUT', '/auth/v1/users/ann/password', { password });
+      await ask(each, 'POST', '/db/v1/tables/books/query', '{"limit":');
+    }
+    for (const path of ['users', 'users/ann', 'users/ann/api-keys', 'subjects'])
+      await ask(admin, 'GET', `/auth/v1/${path}`);
+    for (const path of ['/openapi.json', '/docs', '/readyz']) await ask(undefined, 'GET', path);
+    for (const format of ['portable', 'native']) {
+      const backup = { backup_id: format, location: place.location, format };
+      expect(await ask(admin, 'POST', '/db/v1/backup', backup)).toBe(200);
+    }
+    told.push(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text(), ...server.logLines);
+    told.push(...[server.directory, place.path].flatMap(textsIn));
+    const inHeaders = [basic('ann', password), basic('ann', wrong), credential].map((each) =>
+      must(each.split(' ')[1], ''),
+    );
+    expect(
+      [password, wrong, secret, ...inHeaders].filter((value) => told.some((text) => text.includes(value))),
+    ).toEqual([]);
+    expect(told.some((text) => text.includes('"user":"ann"'))).toBe(true);
+  });
+});
+
+/** The contents of all files in a folder, unpacked where they are archives. */
+function textsIn(folder: string): string[] {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  return files.map(({ parentPath, name }) => {
+    const bytes = readFileSync(join(parentPath, name));
+    const isPacked = name.endsWith('.zst') && bytes.byteLength > 0;
+    return (isPacked ? Bun.zstdDecompressSync(bytes) : bytes).toString('latin1');
+  });
+}

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import type { ApiKey } from '../../access/access-state.ts';
+import { lifetimeWords, readLifetime } from '../../access/key-lifetime.ts';
 import { limits } from '../../config/limits.ts';
 import {
   type ApiKeyBody,
@@ -8,6 +9,7 @@ import {
   createdKey,
   createKeyRequest,
 } from '../../protocol/auth/access.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { type AccessServices, grantOf, permissionOf, required } from './access-services.ts';
@@ -38,7 +40,7 @@ export function keyRoutes(services: AccessServices | undefined): Route[] {
       handler: async ({ params, body, caller }): Promise<CreatedKeyBody> => {
         const request = {
           name: body.name,
-          expiresIn: body.expires_in ?? undefined,
+          lifetimeMs: lifetimeOf(body.expires_in ?? undefined),
           permissions: body.permissions?.map(grantOf),
           rowFilter: body.row_filter ?? undefined,
         };
@@ -59,6 +61,13 @@ export function keyRoutes(services: AccessServices | undefined): Route[] {
       },
     }),
   ];
+}
+
+function lifetimeOf(expiresIn: string | undefined): number | undefined {
+  if (expiresIn === undefined) return undefined;
+  const lifetimeMs = readLifetime(expiresIn);
+  if (lifetimeMs !== undefined) return lifetimeMs;
+  throw new ServiceError('invalid_request', `member "expires_in" must be ${lifetimeWords}`);
 }
 
 function renderKey(key: ApiKey): ApiKeyBody {

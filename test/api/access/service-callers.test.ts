@@ -86,7 +86,7 @@ describe('users, keys, secrets and accounts are guarded by their services', () =
     const deps = { config, clock: systemClock, logger: keepingLogger() };
     const secrets = openSecrets(deps);
     partner = openPartner({ ...deps, secrets, http: {} as ProviderHttp });
-    const checked = { ...deps, config: config.config, metrics: new Metrics(), checkFilter: () => undefined };
+    const checked = { ...deps, config: config.config, metrics: new Metrics(), checkFilter: () => Promise.resolve() };
     const access = await openAccess(database.access, checked);
     const services = { ...database.services, secrets: new SecretService(secrets), partner, access, inference: {} };
     served = new Map(

@@ -191,6 +191,8 @@ describe('sundew keys', () => {
     {
       await using _server = await startTestServer({ directory: directory.path });
     }
+    const mistaken = await sundew(['keys', 'create', '--data-dir', directory.path, '--expires-in', 'soon']);
+    expect([mistaken.code, mistaken.errors]).toEqual([2, expect.stringContaining('--expires-in takes a duration')]);
     const made = await sundew(['keys', 'create', '--data-dir', directory.path]);
     await using server = await startTestServer({ directory: directory.path, set: { '--auth': 'true' } });
     expect(server.firstKey).toBeUndefined();
