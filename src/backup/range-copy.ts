@@ -76,11 +76,12 @@ export class RangeCopy implements Disposable {
   async begin(signal: AbortSignal): Promise<void> {
     if (this.#imageOf) await this.#writeImage(this.#imageOf, signal);
     await this.#write(signal, async (file) => {
-      if (this.baseHead === null && !this.#imageOf) {
-        await file.all('documents', { after: 0 }, () => signal.throwIfAborted());
+      if (this.baseHead === null) {
+        // An image has the documents as they lie in the file, damaged ones too.
+        await file.all(this.#imageOf ? 'check' : 'documents', { after: 0 }, () => signal.throwIfAborted());
       }
       // Deletions that the feed has forgotten show only in what is left.
-      else if (this.baseHead !== null && this.range.stored.feed.deletionsForgottenThrough() > this.baseHead) {
+      else if (this.range.stored.feed.deletionsForgottenThrough() > this.baseHead) {
         for (const part of [undefined, ...this.#parts]) {
           await file.all('live', { part, after: 0 }, () => signal.throwIfAborted());
         }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { BackupPlace } from '../support/backup-place.ts';
-import type { FaultCall } from '../support/fault/fault-control.ts';
+import type { FaultCall, FaultRule } from '../support/fault/fault-control.ts';
 import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { endOfRestore } from '../support/restore-jobs.ts';
@@ -100,3 +100,33 @@ describe.each(['portable', 'native'])('S07: a full disk and backups of the forma
     timeout,
   );
 });
+
+test(
+  'S07: a full data directory fails a backup of the format "native", which copies ranges there; once there is room, it works',
+  async () => {
+    using archive = new BackupPlace();
+    using place = new FaultPlace();
+    await using server = await place.start({ arguments: ['--config', archive.configuration] });
+    const wire = new WireClient(server.url);
+    await wire.createTable('t', { num_shards: 3 });
+    await fill(wire, 'first');
+    const request = { backup_id: 'b', location: archive.location, format: 'native' };
+    // The folder of the first range's copy, that of its index, and those of the second range.
+    for (const skip of [0, 1, 2, 3]) {
+      const rule: FaultRule = { calls: ['mkdir'], path: '/image-', action: 'ENOSPC', skip, times: 1 };
+      const full = place.control.arm(rule);
+      const answer = await wire.send('POST', '/db/v1/backup', request);
+      expect([rule, full.acted]).toEqual([rule, 1]);
+      full.disarm();
+      expect(answer.body).toMatchObject({
+        status: 'failed',
+        tables: [{ name: 't', status: 'failed', code: 'insufficient_storage', retryable: true }],
+      });
+      expect([archive.manifests, archive.files('b'), place.files('/image-')]).toEqual([[], [], []]);
+      await fill(wire, 'second');
+    }
+    expect((await wire.send('POST', '/db/v1/backup', request)).body).toMatchObject({ status: 'completed' });
+    expect(await generations(wire)).toEqual(['second']);
+  },
+  timeout,
+);

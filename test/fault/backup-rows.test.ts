@@ -64,6 +64,8 @@ describe('a server killed in the middle of a backup', () => {
       expect(archive.manifests).toEqual([]);
       archive.forget('b');
       await using server = await place.start(options);
+      const list = `/db/v1/backups?location=${encodeURIComponent(archive.location)}&connection=archive`;
+      expect((await new WireClient(server.url).send('GET', list)).body).toMatchObject({ backups: [] });
       const again = await new WireClient(server.url).send('POST', '/db/v1/backup', request);
       expect(again.body).toMatchObject({ status: 'completed' });
       if (format === 'portable') expect(documentsOf(archive.lines('b')).size).toBe(keys.length);

@@ -43,6 +43,20 @@ export class CopiedFile implements Disposable {
     });
   }
 
+  /** As `documents`, to see that each matches its checksum: nothing of them is packed. */
+  check(after: number): CopyPage {
+    const { parts } = this.#copied();
+    return this.#reading((stores, source) => {
+      let [last, bytes] = [after, 0];
+      for (const { ordinal, body } of scanDocuments(stores.documents, source, after, parts)) {
+        last = ordinal;
+        bytes += body.byteLength;
+        if (bytes >= blockBytes) return this.#page({ after: last, more: true, bytes });
+      }
+      return this.#page({ after: last, more: false, bytes });
+    });
+  }
+
   /** Ordinals behind one: of documents, or of those that have a part. */
   live(part: number | undefined, after: number): CopyPage {
     return this.#reading(({ documents, parts }) => {

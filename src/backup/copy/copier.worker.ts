@@ -45,6 +45,9 @@ function answer(call: IncomingCall<CopyCalls>): void {
     case 'documents':
       give(call, copied(file).documents(call.request.after));
       break;
+    case 'check':
+      give(call, copied(file).check(call.request.after));
+      break;
     case 'live':
       give(call, copied(file).live(call.request.part, call.request.after));
       break;

@@ -34,6 +34,8 @@ export type CopyCalls = {
   open: [FileRequest & { range?: CopiedRange }, undefined];
   /** Documents behind an ordinal. */
   documents: [FileRequest & { after: number }, CopyPage];
+  /** As `documents`, read and compared with their checksums alone. */
+  check: [FileRequest & { after: number }, CopyPage];
   /** Lists of the ordinals behind `after` that are there: of documents, or of those that have a part. */
   live: [FileRequest & { part: number | undefined; after: number }, CopyPage];
   /** Changes behind a sequence. */

@@ -6,7 +6,7 @@ import type { CopyCalls, CopyPage } from './copy-calls.ts';
 
 /** Steps that give blocks. */
 type Steps = Omit<CopyCalls, 'open' | 'finish' | 'close'>;
-type Paged = 'documents' | 'live' | 'changes' | 'bytes';
+type Paged = 'documents' | 'check' | 'live' | 'changes' | 'bytes';
 
 /** A file on its way to the store: while blocks are written, the copying thread fills the next ones. */
 export class CopyWriter {

@@ -35,9 +35,13 @@ export class AttemptStore implements ObjectStore {
     return this.#store.remove(name);
   }
 
-  /** Removes what was put there, as far as the location can be reached. */
+  /** Removes what was put there, as far as the location can be reached: every try at one that is silent takes its time. */
   async discard(): Promise<void> {
-    for (const name of [...this.#names]) await this.remove(name).catch(() => undefined);
+    try {
+      for (const name of [...this.#names]) await this.remove(name);
+    } catch {
+      // Files that are left belong to no backup.
+    }
   }
 
   #note(name: string): void {

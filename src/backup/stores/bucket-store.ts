@@ -17,6 +17,8 @@ const attemptsMax = 4;
 const retries: Backoff = { firstMs: 200, maxMs: 5_000 };
 const partBytes = 8 * 1_024 * 1_024;
 const attemptTimeoutMs = 120_000;
+/** An upload to a store that is silent does not end, also when it is given up. */
+const giveUpTimeoutMs = 5_000;
 const listPagesMax = 1_000;
 
 /** A prefix in the bucket of an S3-compatible service. Reads and small writes are tried again; a payload is one upload. */
@@ -33,16 +35,16 @@ export class BucketStore implements ObjectStore {
   open(name: string): Promise<ObjectWriter> {
     const sink = this.#deps.client().file(this.#key(name)).writer({ partSize: partBytes, queueSize: 2, retry: 3 });
     return Promise.resolve({
-      async write(bytes) {
-        await failing(async () => {
+      write: (bytes) =>
+        this.#once(async () => {
           sink.write(bytes);
           // Not more than a few parts wait in memory.
           await sink.flush();
-        });
-      },
-      close: () => failing(async () => void (await sink.end())),
-      async abort() {
-        await Promise.resolve(sink.end(new Error('the backup was given up'))).catch(() => undefined);
+        }),
+      close: () => this.#once(async () => void (await sink.end())),
+      abort: () => {
+        const ended = async () => void (await sink.end(new Error('the backup was given up')));
+        return this.#inTime(ended, giveUpTimeoutMs).catch(() => undefined);
       },
     });
   }
@@ -58,8 +60,10 @@ export class BucketStore implements ObjectStore {
     let failure: unknown;
     for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
       try {
-        const request = new Request(url, { method: 'PUT', body: bytes, headers: { 'if-none-match': '*' } });
-        const response = await this.#deps.fetch(request);
+        const headers = { 'if-none-match': '*' };
+        const response = await this.#inTime((signal) =>
+          this.#deps.fetch(new Request(url, { method: 'PUT', body: bytes, headers, signal })),
+        );
         await response.body?.cancel();
         if (response.ok || response.status === 412) {
           return (await this.#isOurs(name, bytes)) ? 'created' : 'exists';
@@ -142,10 +146,19 @@ export class BucketStore implements ObjectStore {
     }
   }
 
-  #inTime<Result>(work: () => Promise<Result>): Promise<Result> {
+  #once<Result>(work: () => Promise<Result>): Promise<Result> {
+    return failing(() => this.#inTime(work));
+  }
+
+  /** The signal tells work that goes on behind the deadline that nobody waits for it. */
+  #inTime<Result>(work: (signal: AbortSignal) => Promise<Result>, timeoutMs = attemptTimeoutMs): Promise<Result> {
+    const stop = new AbortController();
     return new Promise((resolve, reject) => {
-      const cancel = this.#deps.clock.after(attemptTimeoutMs, () => reject(new Error('the object store is silent')));
-      work().then(resolve, reject).finally(cancel);
+      const cancel = this.#deps.clock.after(timeoutMs, () => {
+        reject(new Error('the object store is silent'));
+        stop.abort();
+      });
+      work(stop.signal).then(resolve, reject).finally(cancel);
     });
   }
 }

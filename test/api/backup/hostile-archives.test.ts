@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { cpSync, readdirSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterManifest, RangeManifest, TableManifest } from '../../../src/backup/archive/manifest.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
@@ -27,6 +27,31 @@ async function backUp(server: TestServer, place: BackupPlace): Promise<void> {
   expect(made.body).toMatchObject({ status: 'completed' });
 }
 
+const twice = ({ tables }: ClusterManifest): Partial<ClusterManifest> => ({
+  tables: [...tables, ...tables],
+  expected_table_count: 2,
+  completed_table_count: 2,
+});
+
+/** Has something else in the place of the only payload. */
+function inPlaceOfPayload(place: BackupPlace, make: (path: string) => void): object {
+  const path = String(place.files('b').find((name) => name.endsWith('.zst')));
+  rmSync(path);
+  make(path);
+  return {};
+}
+
+/** A zstd frame of ten bytes whose head says that there are 10 to the power of 12 of them (RFC 8878, 3.1.1). */
+function terabyte(): Uint8Array {
+  const frame = new DataView(new ArrayBuffer(17));
+  frame.setUint32(0, 0xfd2f_b528, true);
+  frame.setUint8(4, 0xe0);
+  frame.setBigUint64(5, 10n ** 12n, true);
+  // The last block: one byte, ten times.
+  frame.setUint8(13, (10 << 3) | (1 << 1) | 1);
+  return new Uint8Array(frame.buffer);
+}
+
 const image = (path: string) => ({
   path,
   file: { name: 'b/none', bytes: 1, sha256: '0'.repeat(64), blocks: [{ bytes: 1, size: 1, crc: 0 }] },
@@ -42,6 +67,13 @@ describe('a restore of an archive that somebody has forged', () => {
     ['a table manifest above the location', () => ofEntry({ manifest: '../x' })],
     ['an absolute name', () => ofFile({ name: '/etc/hostname' })],
     ['a payload above the location', () => ofFile({ name: 'b/../../x' })],
+    ['a name with a NUL', () => ofFile({ name: 'b/x\0.zst' })],
+    ['a table manifest with a NUL', () => ofEntry({ manifest: 'b/x\0.json' })],
+    ['a table twice', () => ({ cluster: (cluster: ClusterManifest) => void Object.assign(cluster, twice(cluster)) })],
+    ['a payload that is a link', (place) => inPlaceOfPayload(place, (path) => symlinkSync('/etc/hostname', path))],
+    ['a payload that is a device', (place) => inPlaceOfPayload(place, (path) => symlinkSync('/dev/zero', path))],
+    ['a payload that is a folder', (place) => inPlaceOfPayload(place, (path) => mkdirSync(path))],
+    ['a payload that is a pipe', (place) => inPlaceOfPayload(place, (path) => void Bun.spawnSync(['mkfifo', path]))],
     ['a table of a forbidden name', () => ofEntry({ name: '../t' })],
     ['a gap between ranges', () => ofRange({ end_key: 'm' })],
     ['a schema that is none', () => ofTable({ settings: '{"schema":{"document_schemas":7}}' })],
@@ -55,6 +87,7 @@ describe('a restore of an archive that somebody has forged', () => {
     ['an image without documents', () => ofRange({ image: [image('indexes/1/x')] })],
     ['an image whose file is not there', () => ofRange({ image: [image('documents.db')] })],
     ['a bomb', (place) => ofPayload(place, bomb, 8 * 1_024 * 1_024)],
+    ['a frame that says 1 TB', (place) => ofPayload(place, terabyte(), 8 * 1_024 * 1_024)],
     ['two frames in one block', (place) => ofPayload(place, Buffer.concat([lines(one), bomb]), size(one))],
     ['one key under two numbers', (place) => ofPayload(place, lines(one, two), size(one, two))],
     ['one number for two keys', (place) => ofPayload(place, lines(one, sameNumber), size(one, sameNumber))],
@@ -70,6 +103,7 @@ describe('a restore of an archive that somebody has forged', () => {
     cpSync(place.path, original.path, { recursive: true });
     await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 'kept' } } });
     for (const [name, changes] of cases) {
+      for (const entry of readdirSync(place.path)) rmSync(join(place.path, entry), { recursive: true });
       cpSync(original.path, place.path, { recursive: true });
       forge(place, changes(place));
       const body = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
