@@ -14,6 +14,8 @@ import type { ObjectStore } from './stores/object-store.ts';
 export interface BackupChain {
   /** The backup itself. */
   readonly cluster: ClusterManifest;
+  /** Backups of the chain, the full one and this one included. */
+  readonly length: number;
   /** A table as the backup has it; undefined where it has none of the name. */
   table(name: string): Promise<ChainedTable | undefined>;
   /** The table as it was at the backup; undefined where the backup does not have it. */
@@ -31,8 +33,8 @@ export interface ChainedTable {
   readonly parts: ReadonlySet<number>;
 }
 
-/** Increments that lead from a full backup to a later one. */
-const linksMax = 1_000;
+/** Backups of a chain, from a full one to its last increment. */
+export const linksMax = 1_000;
 
 /** Throws `backup_not_found`, and `backup_corrupted` which names a base that is missing. */
 export async function openChain(store: ObjectStore, backupId: string): Promise<BackupChain> {
@@ -51,6 +53,7 @@ export async function openChain(store: ObjectStore, backupId: string): Promise<B
   }
   return {
     cluster,
+    length: links.length,
     table: (name) => chainedTable(store, links, name),
     async manifest(name) {
       const entry = cluster.tables.find((each) => each.name === name);

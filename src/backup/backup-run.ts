@@ -77,7 +77,7 @@ export class BackupRun implements Disposable {
         const fileName = (file: number) => rangeFileName(backupId, generation, number, at, file);
         const imageName = (file: number) => imageFileName(backupId, generation, number, at, file);
         const life = { rangeId: range.rangeId, firstSequence: range.stored.info().ownSince };
-        const baseHead = this.#baseHeads(table.name, life) ?? null;
+        const baseHead = this.#baseHead(table.name, life, range.head);
         const imageOf = format === 'native' ? (each: IndexedRange) => this.#imageOf(each, table) : undefined;
         return new RangeCopy(
           range,
@@ -120,6 +120,12 @@ export class BackupRun implements Disposable {
 
   [Symbol.dispose](): void {
     for (const copied of this.#copied.splice(0)) release(copied);
+  }
+
+  /** A data directory that was put back to an earlier time lacks changes that the base has: then everything is copied. */
+  #baseHead(tableName: string, life: Parameters<BaseHeads>[1], head: number): number | null {
+    const known = this.#baseHeads(tableName, life);
+    return known === undefined || known > head ? null : known;
   }
 
   #imageOf({ stored }: IndexedRange, table: Table): Promise<RangeImage> {

@@ -20,6 +20,7 @@ import {
   type TableManifest,
   tableManifestName,
 } from './archive/manifest.ts';
+import { linksMax, openChain } from './backup-chain.ts';
 import { type AttemptTarget, BackupRun, type BaseHeads } from './backup-run.ts';
 import type { Copier } from './copy/copier.ts';
 import type { Location, LocationRequest, Locations } from './location.ts';
@@ -81,8 +82,8 @@ export class BackupService {
 
   /**
    * Backs tables up as they are at one instant. The outcome says what failed, table by table; nothing is there to be restored
-   * unless all are completed. Throws `forbidden` and `table_not_found` by the access of the caller, `invalid_request` where no table is selected, `backup_already_exists`, and
-   * `backup_not_found` for a base that is not there.
+   * unless all are completed. Throws `forbidden` and `table_not_found` by the access of the caller, `invalid_request` where no table is selected, `backup_already_exists`,
+   * `backup_not_found` for a base that is not there, and `backup_corrupted` for one that cannot be restored itself.
    */
   async create(request: BackupRequest, caller: Caller): Promise<BackupOutcome> {
     requireBackup(request, caller);
@@ -183,8 +184,12 @@ export class BackupService {
   /** How far the base of a backup has each range. */
   async #base(store: ObjectStore, id: string | undefined): Promise<{ heads: BaseHeads }> {
     if (id === undefined) return { heads: () => undefined };
-    const cluster = await readClusterManifest(store, checkBackupId(id));
-    if (!cluster) throw new ServiceError('backup_not_found', `there is no backup "${id}" to be the base`);
+    // With a backup missing that the base leans on, nothing could be restored that leans on the base.
+    const { cluster, length } = await openChain(store, id);
+    if (length >= linksMax) {
+      const message = `"${id}" is the last of ${length} backups that lean on each other; make one without a base`;
+      throw new ServiceError('invalid_request', message);
+    }
     const tables = new Map<string, TableManifest>();
     for (const each of cluster.tables) tables.set(each.name, await readTableManifest(store, each));
     return {

@@ -186,21 +186,30 @@ export class IndexedRange {
 
   /** An index that serves is too far behind for new writes. An index being built or in repair never holds them up. */
   get isBehind(): boolean {
-    for (const { applier } of this.#indexes.values()) {
-      if (applier.isOverloaded(this.#deps.options.backlogBytesMax)) return true;
-    }
-    return false;
+    return this.#isBehind(Number.POSITIVE_INFINITY);
   }
 
-  /** Resolves when the indexes have caught up so far that there is room for writes, or when the signal is aborted. */
-  async whenKeepsUp(signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when the indexes have caught up so far that there is room for writes, or when the signal is aborted. `queueBytesMax`:
+   * bytes that may wait in memory for an index, of one who writes faster than any.
+   */
+  async whenKeepsUp(signal: AbortSignal, queueBytesMax = Number.POSITIVE_INFINITY): Promise<void> {
     let isOpen = true;
-    while (isOpen && this.isBehind) {
+    while (isOpen && this.#isBehind(queueBytesMax)) {
       const appliers = [...this.#indexes.values()].map(({ applier }) => applier);
       const { backlogBytesMax } = this.#deps.options;
-      const kept = await Promise.all(appliers.map((applier) => applier.whenKeepsUp(backlogBytesMax, signal)));
+      const waits = appliers.map((applier) => applier.whenKeepsUp(backlogBytesMax, queueBytesMax, signal));
+      const kept = await Promise.all(waits);
       isOpen = !kept.includes(false);
     }
+  }
+
+  #isBehind(queueBytesMax: number): boolean {
+    const { backlogBytesMax } = this.#deps.options;
+    for (const { applier } of this.#indexes.values()) {
+      if (applier.isOverloaded(backlogBytesMax, queueBytesMax)) return true;
+    }
+    return false;
   }
 
   /** Resolves when the named indexes show everything up to `sequence`; an index that is gone by then is not waited for. */

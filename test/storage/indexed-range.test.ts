@@ -207,6 +207,28 @@ test('writes wait while an index of vectors is too far behind, and go on when it
   await close();
 });
 
+test('one that writes faster than any index is held by the bytes that wait in memory alone', async () => {
+  using directory = temporaryDirectory();
+  const { range, indexes, put, close, dense } = await openRange(directory.path);
+  const release = Promise.withResolvers<void>();
+  indexes.dense.held = release.promise;
+  for (let count = 0; count < 2; count += 1) {
+    await put({ puts: { [`k${count}`]: {} }, vectors: { [`k${count}`]: { [dense]: [1, 2] } } });
+  }
+  const { signal } = new AbortController();
+  await range.whenKeepsUp(signal);
+  let hasRoom = false;
+  const room = range.whenKeepsUp(signal, 1).then(() => {
+    hasRoom = true;
+  });
+  await range.whenKeepsUp(signal);
+  expect([range.isBehind, hasRoom]).toEqual([false, false]);
+  indexes.dense.held = undefined;
+  release.resolve();
+  await room;
+  await close();
+});
+
 test('an index that has failed says so until it is open again', async () => {
   using directory = temporaryDirectory();
   const { range, indexes, put, close, dense, clock } = await openRange(directory.path);

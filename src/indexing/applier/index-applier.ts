@@ -109,14 +109,16 @@ export class IndexApplier implements Service {
     return this.#standing.isRebuilding;
   }
 
-  /** More waits than may; true also while it reads what it had to drop for that reason. */
-  isOverloaded(backlogBytesMax: number): boolean {
-    return this.isServing && (this.#standing.state !== 'live' || this.backlogBytes > backlogBytesMax);
+  /** More waits than may, or more in memory than `queueBytesMax`; true also while it reads what it had to drop for that reason. */
+  isOverloaded(backlogBytesMax: number, queueBytesMax = Number.POSITIVE_INFINITY): boolean {
+    if (!this.isServing) return false;
+    if (this.#standing.state !== 'live') return true;
+    return this.backlogBytes > backlogBytesMax || this.#queue.bytes > queueBytesMax;
   }
 
   /** Resolves true when it is not overloaded, or is no more; false when the signal comes first. */
-  whenKeepsUp(backlogBytesMax: number, signal: AbortSignal): Promise<boolean> {
-    return this.#waiters.when(() => !this.isOverloaded(backlogBytesMax), signal);
+  whenKeepsUp(backlogBytesMax: number, queueBytesMax: number, signal: AbortSignal): Promise<boolean> {
+    return this.#waiters.when(() => !this.isOverloaded(backlogBytesMax, queueBytesMax), signal);
   }
 
   get backlogBytes(): number {

@@ -297,6 +297,7 @@ describe('an index applier', () => {
     expect(bench.applier.isOverloaded(500)).toBe(false);
     for (let count = 0; count < 3; count += 1) bench.write(200);
     expect(bench.applier.isOverloaded(500)).toBe(true);
+    expect([bench.applier.isOverloaded(5_000), bench.applier.isOverloaded(5_000, 500)]).toEqual([false, true]);
     for (let count = 0; count < 10; count += 1) bench.write(200);
     expect(bench.applier.state).toBe('catching_up');
     expect([bench.applier.isOverloaded(500), bench.applier.isServing]).toEqual([true, true]);
