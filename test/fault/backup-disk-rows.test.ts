@@ -130,3 +130,29 @@ test(
   },
   timeout,
 );
+
+test(
+  'B04: a folder whose last sync fails leaves an outcome that is said to be unknown, and a backup that is whole where it is there',
+  async () => {
+    using archive = new BackupPlace();
+    using place = new FaultPlace();
+    await using server = await place.start({ arguments: ['--config', archive.configuration] });
+    const wire = new WireClient(server.url);
+    await wire.createTable('t', { num_shards: 3 });
+    await fill(wire, 'first');
+    const request = { backup_id: 'b', location: archive.location };
+    // The first sync is that of the new folder's name.
+    const broken = place.control.arm({ calls: ['directorySync'], path: `${archive.path}$`, action: 'EIO', skip: 1 });
+    const answer = await wire.send('POST', '/db/v1/backup', request);
+    expect(broken.acted).toBe(1);
+    broken.disarm();
+    expect(answer.body).toMatchObject({ status: 'failed', tables: [{ code: 'backup_outcome_ambiguous' }] });
+    expect((await wire.send('POST', '/db/v1/backup', request)).status).toBe(409);
+    await fill(wire, 'second');
+    const asked = await wire.send('POST', '/db/v1/restore', { ...request, restore_mode: 'overwrite' });
+    const job = await endOfRestore(sender(wire), String((asked.body as { job_id: string }).job_id));
+    expect(job).toMatchObject({ phase: 'succeeded' });
+    expect(await generations(wire)).toEqual(['first']);
+  },
+  timeout,
+);

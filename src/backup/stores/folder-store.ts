@@ -12,6 +12,8 @@ export class FolderStore implements ObjectStore {
   readonly #folder: string;
   /** Tells the unfinished files of this process from those of others. */
   readonly #nonce = crypto.randomUUID();
+  /** New folders on their way to the disk: an object is durable once the folders above it are. */
+  #folders: Promise<unknown> = Promise.resolve();
 
   /** Both absolute; the folder is made when something is first written. */
   constructor(root: string, folder: string) {
@@ -25,7 +27,8 @@ export class FolderStore implements ObjectStore {
     const file = await failing(() => openNew(partial));
     return {
       write: (bytes) => failing(() => file.write(bytes)),
-      close: () => failing(() => publish(file, partial, path)).then(() => undefined),
+      // Its name becomes durable with that of the manifest that is created in its folder.
+      close: () => failing(() => this.#publish(file, partial, path)).then(() => undefined),
       abort: () => discard(file, partial),
     };
   }
@@ -41,7 +44,10 @@ export class FolderStore implements ObjectStore {
         await discard(file, partial);
         throw error;
       }
-      return publish(file, partial, path);
+      const creation = await this.#publish(file, partial, path);
+      // The object is there, and may be gone after a crash.
+      await failing(() => syncFolder(dirname(path)), { isUnknown: true });
+      return creation;
     });
   }
 
@@ -83,7 +89,27 @@ export class FolderStore implements ObjectStore {
     if (name.includes('/')) await rmdir(dirname(path)).catch(() => undefined);
   }
 
-  /** The path of an object to be written, its folders made; durable, because a file in a folder that is lost is lost. */
+  /** A link instead of a rename, because a rename would replace what is there. */
+  async #publish(file: SteadyFile, partial: string, path: string): Promise<Creation> {
+    try {
+      await file.finish();
+      await this.#folders;
+      const creation = await link(partial, path).then(
+        () => 'created' as const,
+        (error: unknown) => {
+          if (codeOf(error) === 'EEXIST') return 'exists' as const;
+          throw error;
+        },
+      );
+      await rm(partial, { force: true });
+      return creation;
+    } catch (error) {
+      await discard(file, partial);
+      throw error;
+    }
+  }
+
+  /** The path of an object to be written, its folders made. */
   async #prepared(name: string): Promise<string> {
     assert(isObjectName(name), 'an object of a name that a backup does not give');
     const folder = dirname(join(this.#folder, name));
@@ -91,9 +117,10 @@ export class FolderStore implements ObjectStore {
     const made = await failing(() => mkdir(folder, { recursive: true, mode: 0o700 }));
     const real = await this.#existing(folder);
     if (real === undefined) throw outside();
-    for (let each = folder; made !== undefined; each = dirname(each)) {
-      await failing(() => syncFolder(each));
-      if (each === dirname(made) || each === dirname(each)) break;
+    if (made !== undefined) {
+      this.#folders = Promise.all([this.#folders, syncAbove(folder, made)]);
+      // A failure is thrown where an object is published.
+      this.#folders.catch(() => undefined);
     }
     return join(real, name.slice(name.lastIndexOf('/') + 1));
   }
@@ -123,24 +150,9 @@ async function openNew(path: string): Promise<SteadyFile> {
   return new SteadyFile(await open(path, 'wx', 0o600));
 }
 
-/** A link instead of a rename, because a rename would replace what is there. */
-async function publish(file: SteadyFile, partial: string, path: string): Promise<Creation> {
-  try {
-    await file.finish();
-    const creation = await link(partial, path).then(
-      () => 'created' as const,
-      (error: unknown) => {
-        if (codeOf(error) === 'EEXIST') return 'exists' as const;
-        throw error;
-      },
-    );
-    await rm(partial, { force: true });
-    await syncFolder(dirname(path));
-    return creation;
-  } catch (error) {
-    await discard(file, partial);
-    throw error;
-  }
+/** Makes new folders durable, from `folder` up to the first that was made: a folder is there when the one above it says so. */
+async function syncAbove(folder: string, made: string): Promise<void> {
+  for (let each = folder; each !== dirname(made); each = dirname(each)) await syncFolder(dirname(each));
 }
 
 /** Lets go of an unfinished file, as far as that is possible. */
@@ -175,7 +187,7 @@ function notAFile(name: string): ServiceError {
   return new ServiceError('backup_corrupted', `"${name}" of the backup is not a file`);
 }
 
-async function failing<Result>(work: () => Promise<Result>): Promise<Result> {
+async function failing<Result>(work: () => Promise<Result>, details: Record<string, unknown> = {}): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -186,7 +198,7 @@ async function failing<Result>(work: () => Promise<Result>): Promise<Result> {
     const message = full ? 'the disk of the location is full' : 'the location cannot be read or written';
     throw new ServiceError('location_unavailable', `${message}; make it usable and try again`, {
       cause: error,
-      details: { reason: String(code) },
+      details: { ...details, reason: String(code) },
     });
   }
 }

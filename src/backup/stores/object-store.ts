@@ -1,7 +1,7 @@
 /** An object that is being written; nobody can read it before it is closed. */
 export interface ObjectWriter {
   write(bytes: Uint8Array): Promise<void>;
-  /** Durable when it resolves. */
+  /** Its bytes are durable when it resolves; its name is, too, once another object was created in its folder. */
   close(): Promise<void>;
   /** Leaves nothing behind, as far as that is possible. */
   abort(): Promise<void>;
@@ -17,7 +17,7 @@ export type Creation = 'created' | 'exists';
 export interface ObjectStore {
   /** Replaces nothing: the names of a backup's payload are never given twice. */
   open(name: string): Promise<ObjectWriter>;
-  /** Writes a small object whole, unless there is one of its name. */
+  /** Writes a small object whole, unless there is one of its name. Durable when it resolves, as is what was closed in its folder. */
   create(name: string, bytes: Uint8Array): Promise<Creation>;
   /** Bytes from `from` up to but not including `to`, fewer at the end of the object; undefined when there is none. */
   read(name: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer> | undefined>;
