@@ -8,7 +8,7 @@ use tantivy::schema::Field;
 /// Bytes before the postings of a field: the number of its tokens.
 const TOKEN_COUNT_BYTES: usize = 8;
 
-/// What the ranges of a `TermInfo` are ranges of.
+/// The files in which the ranges of a `TermInfo` lie.
 #[derive(Clone)]
 pub struct FieldFiles {
     pub postings: FileSlice,

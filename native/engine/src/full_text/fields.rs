@@ -42,7 +42,7 @@ pub fn long_string_term(path: &str, text: &str) -> Option<i64> {
     Some(i64::from(hasher.finalize() >> 8))
 }
 
-/// What Tantivy's schema says of the slots' tokens. There is no such tokenizer: segments are written from our own tokens.
+/// The tokenizer of the slots in Tantivy's schema. There is no such tokenizer: segments are written from our own tokens.
 const OWN_TOKENS: &str = "analyzed";
 
 /// Values of documents: numbers, booleans, dates, exact strings.

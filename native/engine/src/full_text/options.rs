@@ -1,4 +1,4 @@
-//! What an index is opened with.
+//! The options with which an index is opened.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

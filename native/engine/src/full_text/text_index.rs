@@ -140,7 +140,7 @@ impl TextIndex {
         &self.options
     }
 
-    /// What retrieval keeps between queries.
+    /// The ordinals of documents that retrieval keeps between queries.
     pub(crate) fn ordinals(&self) -> Arc<OrdinalCache> {
         Arc::clone(&self.ordinals)
     }

@@ -32,7 +32,7 @@ pub fn known_nanos(texts: &[Arc<TextIndex>], vectors: &[LegIndex], plan: &QueryP
     let documents = texts.iter().map(|text| text.document_count()).sum();
     let mut nanos = 0;
     if let Some(aggregations) = &plan.aggregations {
-        // What counters do not answer at once is found out there.
+        // Counts that counters do not answer at once are found out there.
         if plan.counted_paths.is_none() || !plan.takes_all() {
             return None;
         }

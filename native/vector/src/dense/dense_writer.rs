@@ -1,4 +1,4 @@
-//! What an index takes in until a commit shows it, and the segments that the commit makes of it.
+//! The rows that an index takes in until a commit shows them, and the segments that the commit makes of them.
 
 use std::collections::HashSet;
 use std::sync::Arc;

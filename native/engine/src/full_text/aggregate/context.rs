@@ -1,4 +1,4 @@
-//! What all collectors of a query share.
+//! The state that all collectors of a query share.
 
 use super::budget::Budget;
 use crate::error::EngineError;

@@ -165,7 +165,7 @@ fn collect_background(
     collect(views, &of_background, None, std::slice::from_ref(&terms), context)
 }
 
-/// What was found for each aggregation of a list.
+/// The partial answers of a list of aggregations, one for each.
 struct Collected {
     partials: Vec<Partial>,
     total: u64,

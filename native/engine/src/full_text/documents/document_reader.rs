@@ -218,12 +218,12 @@ fn holds_text(rule: &FieldRule) -> bool {
     rule.exact || !rule.texts.is_empty()
 }
 
-/// What the tokens of `path` begin with in the overflow field.
+/// The beginning of the tokens of `path` in the overflow field.
 pub fn overflow_prefix(path: &str) -> String {
     format!("{path}\0")
 }
 
-/// What the tokens of all overflow paths of one analyzer begin with. No path begins with a zero character.
+/// The beginning of the tokens of all overflow paths of one analyzer. No path begins with a zero character.
 pub fn overflow_all_prefix(analyzer: crate::full_text::analysis::Analyzer) -> String {
     format!("\0{}\0", analyzer.name())
 }

@@ -1,4 +1,4 @@
-//! What a plan asks of texts, as tests of their tokens.
+//! The conditions of a plan on texts, as tests of their tokens.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -163,7 +163,7 @@ impl<'m> Wanted<'m> {
         if matchers.is_empty() {
             return Vec::new();
         }
-        // What is shown of HTML is the text that its analyzer cuts into the same tokens as plain text.
+        // The text that is shown of HTML is cut into the same tokens by the analyzer of plain text.
         let tokens = tokens_of(if analyzer == Analyzer::Html { Analyzer::Standard } else { analyzer }, &shown);
         let mut marked = vec![false; tokens.len()];
         for matcher in matchers.iter() {

@@ -1,8 +1,8 @@
-//! What is to be marked.
+//! The options of highlighting.
 
 use serde::{Deserialize, Serialize};
 
-/// What a request wants to see of the matches.
+/// The fields, tags and fragments that a request asks for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HighlightPlan {

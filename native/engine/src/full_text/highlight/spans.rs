@@ -32,7 +32,7 @@ impl DocumentText<'_> {
         self.rule.texts.iter().find(|form| form.suffix.is_empty()).map(|form| form.analyzer)
     }
 
-    /// What fragments are cut from, and spans count in: the text without its tags where they are not indexed.
+    /// The text that fragments are cut from and in which spans count: without its tags where they are not indexed.
     pub fn shown(&self) -> Cow<'_, str> {
         let mut end = self.text.len().min(TEXT_BYTES_MAX);
         while !self.text.is_char_boundary(end) {

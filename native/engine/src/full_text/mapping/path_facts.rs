@@ -1,4 +1,4 @@
-//! What queries ask of a path, worked out once for each.
+//! The facts about a path that queries ask for, worked out once for each path.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use crate::full_text::analysis::Analyzer;
 /// Above this many paths all are forgotten: paths come from queries. Those too long for a document are not kept.
 const PATHS_KEPT: usize = 1_024;
 
-/// What the mapping says of the strings at a path, over all document types.
+/// The rules of the strings at a path, over all document types.
 #[derive(Debug)]
 pub struct PathFacts {
     /// Those that strings at the path may have been given.

@@ -33,7 +33,7 @@ pub struct TextTarget {
     pub is_overflow: bool,
 }
 
-/// What becomes of the strings of one path.
+/// The forms in which the strings of one path are indexed.
 #[derive(Debug, Clone, Default)]
 pub struct StringPlan {
     pub texts: Vec<TextTarget>,
@@ -188,7 +188,7 @@ impl PathTable {
         rule
     }
 
-    /// What to do with a string; takes slots for its text when it is the first of its path.
+    /// The plan of the strings of a path; takes slots for its text when it is the first of its path.
     pub fn string_plan(&mut self, node: u32, slots: &SlotTable, fields: &Fields) -> Arc<StringPlan> {
         if let Some(plan) = &self.nodes[node as usize].string_plan {
             return Arc::clone(plan);

@@ -1,4 +1,4 @@
-//! What happens to the values of one path.
+//! The rule by which the values of one path are indexed.
 
 use crate::full_text::analysis::Analyzer;
 
@@ -18,7 +18,7 @@ pub struct TextForm {
     pub analyzer: Analyzer,
 }
 
-/// What a path is declared to hold besides scalars. Undeclared objects with `lat` and `lon` are geo points by themselves.
+/// The form of geo values that a path is declared to hold. Undeclared objects with `lat` and `lon` are geo points by themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum GeoForm {
     #[default]

@@ -124,7 +124,7 @@ impl TableMapping {
         (0..self.types.len() + untyped).map(rule).collect()
     }
 
-    /// What queries ask of `path`, which may name a derived field.
+    /// The facts about `path`, which may name a derived field.
     pub fn facts_of(&self, path: &str) -> Arc<PathFacts> {
         self.known_paths.of(path, || self.find_facts(path))
     }
@@ -148,7 +148,7 @@ impl TableMapping {
         }
     }
 
-    /// What a query on whole strings of `path` has to expect. A declaration stands for documents of no type too: what
+    /// The rules of the whole strings of `path`. A declaration stands for documents of no type too: what
     /// one type declares to be text only has no exact form, unless another type gives it one.
     fn exact_rules(&self, path: &str) -> Vec<FieldRule> {
         if self.is_derived(path) {

@@ -1,4 +1,4 @@
-//! What is to be aggregated, as `src/query/aggregations/aggregation-plan.ts` writes it.
+//! The aggregations of a plan, as `src/query/aggregations/aggregation-plan.ts` writes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::node::Node;
 #[serde(deny_unknown_fields)]
 pub struct AggregationPlan {
     pub list: Vec<Aggregation>,
-    /// What `significant_terms` compare with, by their `background`.
+    /// The backgrounds with which `significant_terms` compare, by their `background`.
     #[serde(default)]
     pub backgrounds: Vec<Background>,
 }

@@ -20,7 +20,7 @@ pub struct QueryPlan {
     /// None may match.
     #[serde(default)]
     pub exclusion: Vec<Node>,
-    /// What the caller may see at all: conditions beside all others, in every search, count, aggregation and background.
+    /// The rows that the caller may see: conditions beside all others, in every search, count, aggregation and background.
     /// All must match. Each is compiled by itself and as it is: without the table's synonyms, and without typo tolerance.
     #[serde(default)]
     pub row_filter: Vec<Node>,

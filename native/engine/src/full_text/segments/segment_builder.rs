@@ -24,7 +24,7 @@ const STORED_NOTHING: [u8; 1] = [0x80];
 
 pub struct SegmentBuilder {
     fields: Arc<Fields>,
-    /// What is no word of the documents, with that which is being read.
+    /// All values of the documents but their words, those of the current document included.
     pub values: ValueLog,
     /// The document that is being read.
     current: u32,
@@ -66,7 +66,7 @@ impl SegmentBuilder {
         bytes >= budget_bytes || words >= TOKEN_NUMBERS_MAX / 2
     }
 
-    /// What is read from now on belongs to this document, whose number is returned.
+    /// Values and texts that come after this belong to this document, whose number is returned.
     pub fn begin_document(&mut self, head: DocumentHead, key: &str) -> u32 {
         self.overflow_positions.clear();
         self.current = self.values.len();
@@ -74,7 +74,7 @@ impl SegmentBuilder {
         self.current
     }
 
-    /// What was read of the current document is left out.
+    /// The current document is left out, with all that was read of it.
     pub fn forget_document(&mut self) {
         self.values.forget_document();
         self.slots.iter_mut().chain([&mut self.overflow]).for_each(|log| log.forget(self.current));

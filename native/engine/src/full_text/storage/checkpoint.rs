@@ -14,7 +14,7 @@ use crate::full_text::errors::io_failed;
 use crate::full_text::options::IndexOptions;
 use crate::full_text::writing::sequence_of;
 
-/// What Tantivy keeps in `meta.json` and `.managed.json`.
+/// The content of Tantivy's `meta.json` and `.managed.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TantivyState {
     pub meta: String,

@@ -1,6 +1,6 @@
 //! Tantivy's directory: young files in memory, older ones on disk, nothing synced but by a checkpoint.
 //!
-//! What a commit leaves unsynced is replayed from the documents after a crash, so a commit does not wait for the disk.
+//! Files that a commit leaves unsynced are made again from the documents after a crash, so a commit does not wait for the disk.
 //! Files that the last durable checkpoint names stay until a newer one is durable.
 
 use std::collections::{HashMap, HashSet};
@@ -57,7 +57,7 @@ struct State {
     managed: Option<Vec<u8>>,
 }
 
-/// What a checkpoint has to make durable.
+/// The files that a checkpoint has to make durable.
 pub struct CheckpointPlan {
     pub meta: Vec<u8>,
     pub managed: Vec<u8>,
@@ -67,7 +67,7 @@ pub struct CheckpointPlan {
     pub on_disk: Vec<(PathBuf, u64)>,
 }
 
-/// What the last checkpoint named: files with their bytes, durable already, and Tantivy's two own files.
+/// The files that the last checkpoint named, durable with all of their bytes, and Tantivy's two own files.
 pub struct RestoredCheckpoint {
     pub meta: Vec<u8>,
     pub managed: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What an index writes with every commit: atomic with the segments that it speaks of.
+//! The payload that an index writes with every commit: atomic with the segments that it speaks of.
 
 use serde::{Deserialize, Serialize};
 

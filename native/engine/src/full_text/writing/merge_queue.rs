@@ -43,7 +43,7 @@ impl Drop for Done {
 #[derive(Default)]
 pub struct IdleMerger(Option<Arc<Progress>>);
 
-/// What can be waited for without keeping the index from queueing.
+/// A handle that can be waited for without keeping the index from queueing.
 pub struct MergeWait(Arc<Progress>);
 
 impl MergeWait {
@@ -100,7 +100,7 @@ fn run_queue() {
             };
             work
         };
-        // What a merge that panicked was to merge stays as it was.
+        // The segments of a merge that panicked stay as they were.
         let _ = catch_unwind(AssertUnwindSafe(work));
     }
 }

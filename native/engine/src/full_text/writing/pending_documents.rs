@@ -1,4 +1,4 @@
-//! What the next commit changes: new segments, and documents that leave older ones.
+//! The changes of the next commit: new segments, and documents that leave older ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use tantivy::{
 
 use crate::full_text::storage::{META_FILE, files_of_commit};
 
-/// What a commit changes.
+/// The changes of a commit.
 pub struct SmallCommit<'a> {
     pub index: &'a Index,
     /// Shows the last commit.

@@ -19,7 +19,7 @@ const REGISTER_BITS: u32 = 14;
 const REGISTERS: usize = 1 << REGISTER_BITS;
 /// Bits of a hash that a register counts leading zeros of.
 const COUNTED_BITS: usize = 64 - REGISTER_BITS as usize;
-/// What the registers cost, in entries of the budget.
+/// The cost of the registers, in entries of the budget.
 const REGISTERS_COST: usize = REGISTERS / 32;
 
 /// A value's identity in 128 bits: counting by it is exact for all that matters (two of a million values are the same

@@ -9,7 +9,7 @@ const SQUARED_MAX: u64 = 1 << 53;
 /// Doubles from here on are kept apart, and smaller: two of them can leave the range of doubles, and a third come back.
 const LARGE_MIN: f64 = power_of_two(900);
 
-/// What large doubles are kept smaller by. Exact: their last bit stays far from the smallest double.
+/// The factor by which large doubles are made smaller. Exact: their last bit stays far from the smallest double.
 const LARGE_UNIT: f64 = power_of_two(200);
 
 const fn power_of_two(exponent: u64) -> f64 {
@@ -46,7 +46,7 @@ impl ExactSum {
         }
         let square = number * number;
         self.add_float(square);
-        // What rounding took from the square.
+        // The part of the square that rounding took.
         let rest = number.mul_add(number, -square);
         if square.is_finite() && rest != 0.0 {
             self.add_float(rest);
@@ -132,7 +132,7 @@ impl ExactSum {
         if all.large.partials.is_empty() {
             return Some(all.small.value());
         }
-        // What is left of large ones is at least 2^848: of a small one that is too small for the unit only the sign counts.
+        // The rest of large ones is at least 2^848: of a small one that is too small for the unit only the sign counts.
         for partial in all.small.partials {
             let scaled = partial / LARGE_UNIT;
             all.large.add(if scaled == 0.0 { f64::from_bits(1).copysign(partial) } else { scaled });

@@ -1,4 +1,4 @@
-//! What segments and ranges answer, and how answers are merged.
+//! The answers of segments and ranges, and how they are merged.
 
 pub mod distinct;
 pub mod exact_sum;

@@ -1,4 +1,4 @@
-//! What segments and ranges answer, and how two answers become one.
+//! The answers of segments and ranges, and how two of them become one.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub enum Partial {
 }
 
 impl Partial {
-    /// What no document at all answers.
+    /// The answer of no document at all.
     pub fn empty(aggregation: &Aggregation) -> Self {
         match &aggregation.of {
             AggregationKind::Numbers { .. } => Self::Numbers(NumberSummary::default()),

@@ -197,7 +197,7 @@ impl KeySource {
         Ok(())
     }
 
-    /// What the keys stand for outside of the segment, in their order.
+    /// The values outside of the segment that the keys stand for, in their order.
     pub fn resolve(&self, keys: &[LocalKey]) -> Result<Vec<BucketKey>, EngineError> {
         match self {
             Self::Terms(columns) => resolve_values(columns, keys),

@@ -62,7 +62,7 @@ impl Hash for GroupKey {
     }
 }
 
-/// What is collected within each bucket.
+/// The collectors within each bucket.
 pub trait Nested: Sized {
     /// Takes matches, each with the number of its bucket.
     fn collect(&mut self, pairs: &Pairs, context: &Context<'_>) -> Result<(), EngineError>;
@@ -74,7 +74,7 @@ pub trait Nested: Sized {
 pub struct Groups<Sub> {
     source: KeySource,
     sub: Vec<Sub>,
-    /// What a bucket costs of the budget.
+    /// The cost of a bucket, in entries of the budget.
     bucket_cost: usize,
     ids: HashMap<GroupKey, u32, KeyHashing>,
     /// For the one bucket around: the bucket of each string or of each interval, plus one.

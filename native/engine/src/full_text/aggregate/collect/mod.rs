@@ -1,4 +1,4 @@
-//! What one segment collects: a tree of collectors over the columns.
+//! A tree of collectors over the columns of one segment.
 
 pub mod columns;
 pub mod group_keys;

@@ -36,7 +36,7 @@ pub enum Collector {
     Groups(Box<Groups<Self>>),
 }
 
-/// What the values of a field are counted from.
+/// The source from which the values of a field are counted.
 pub struct Counted {
     columns: PathColumns,
     points: GeoPoints,

@@ -25,7 +25,7 @@ pub struct CounterCache {
 
 #[derive(Default)]
 struct CountedSegment {
-    /// What the counters leave out.
+    /// The deleted documents, which the counters leave out.
     deleted: BitSet,
     by_path: HashMap<String, Arc<SegmentCounters>>,
 }
@@ -116,7 +116,7 @@ impl CounterCache {
         Ok(())
     }
 
-    /// What is kept of `path` for these very segments.
+    /// The totals of `path` that are kept for these very segments.
     pub fn totals(&self, path: &str, identity: &ViewIdentity) -> Arc<PathTotals> {
         let mut totals = locked(&self.totals);
         if let Some(known) = totals.get(path).filter(|known| known.identity == *identity) {

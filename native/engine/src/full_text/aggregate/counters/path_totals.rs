@@ -1,4 +1,4 @@
-//! What the counters of one path say over all segments of a table.
+//! The counters of one path over all segments of a table.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ pub type ViewIdentity = Vec<(SegmentId, u32)>;
 
 /// Each part is there once it was asked for, until the next commit.
 pub struct PathTotals {
-    /// What was counted.
+    /// The segments whose counters are added up.
     pub identity: ViewIdentity,
     pub numbers: OnceLock<NumberSummary>,
     /// All values, repeated ones as often as documents repeat them; `None` where geo points are among them.
@@ -28,7 +28,7 @@ impl PathTotals {
     }
 }
 
-/// What `part` holds, made by `make` unless that is `None`. What is to end at once makes nothing.
+/// The content of `part`, made by `make` where it is empty; `None` where `make` gives none. A query that is to end at once makes nothing.
 pub fn known_or_made<'a, T>(
     part: &'a OnceLock<T>,
     deadline: &Deadline,

@@ -38,7 +38,7 @@ impl RankedTerms {
         PartialBuckets { docs, by_key: self.terms.iter().take(size).map(bucket).collect() }
     }
 
-    /// What a cardinality answers. What is to end at once fails unless it is known.
+    /// The answer of a cardinality. A query that is to end at once fails unless it is known.
     pub fn distinct(&self, mode: CardinalityMode, context: &Context<'_>) -> Result<Value, EngineError> {
         if let Some((_, answer)) = self.known().iter().find(|(of, _)| *of == mode) {
             return Ok(answer.clone());
