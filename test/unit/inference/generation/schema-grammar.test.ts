@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { isIPv6 } from 'node:net';
 import { Ajv2020 } from 'ajv/dist/2020';
 import fc from 'fast-check';
-import { SeededRandom } from '../../../support/fault/seeded-random.ts';
+import { runSeed, SeededRandom } from '../../../support/fault/seeded-random.ts';
 import { Gbnf } from '../../../support/grammar/gbnf.ts';
 import { jsonGrammar, schemaGrammar } from '../../../support/grammar/schema-grammar.ts';
 import { jsonSchemas } from '../../../support/inference/json-schemas.ts';
@@ -89,6 +89,8 @@ describe('texts of a grammar satisfy the schema', () => {
   });
 
   test('with random schemas', () => {
+    const seed = runSeed();
+    console.log(`random schemas: seed ${seed} (SUNDEW_TEST_SEED repeats it)`);
     const leaf = fc.oneof(
       fc.record({ type: fc.constant('string'), minLength: fc.nat(3), maxLength: fc.integer({ min: 3, max: 9 }) }),
       fc.record({ type: fc.constantFrom('boolean', 'null', 'integer', 'number') }),
@@ -132,7 +134,7 @@ describe('texts of a grammar satisfy the schema', () => {
       fc.property(schema, fc.integer(), (each, randomSeed) => {
         expectValid(each, 4, randomFrom(randomSeed));
       }),
-      { numRuns: 120 },
+      { seed, numRuns: 120 },
     );
   });
 
