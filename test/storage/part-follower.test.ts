@@ -8,12 +8,12 @@ import { vectorPart } from '../../src/enrichment/part-batch.ts';
 import type { PartDefinition } from '../../src/enrichment/part-definition.ts';
 import type { Embeddings } from '../../src/inference/embeddings/embed-items.ts';
 import { must } from '../../src/lib/assert.ts';
-import { readDense } from '../../src/lib/parts/dense-part.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
 import type { RangeLog } from '../../src/replication/range-log.ts';
 import type { Storage } from '../../src/storage/open-storage.ts';
 import type { RangeReader } from '../../src/storage/reader/range-reader.ts';
 import { FakeClock } from '../support/fake-clock.ts';
+import { readDense } from '../support/vectors/vector-part.ts';
 import {
   createTable,
   type FrameContent,

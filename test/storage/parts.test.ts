@@ -1,13 +1,14 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, readFrame, rowIsAgain, rowKind } from '../../src/lib/document-frame.ts';
-import { denseBody, readDense } from '../../src/lib/parts/dense-part.ts';
+import { denseBody } from '../../src/lib/parts/dense-part.ts';
 import { partBody, partDeleteBody, type partForm } from '../../src/lib/parts/part-body.ts';
 import type { Storage } from '../../src/storage/open-storage.ts';
 import type { FeedRows } from '../../src/storage/reader/change-feed.ts';
 import type { RangeReader } from '../../src/storage/reader/range-reader.ts';
 import type { AppliedWrite } from '../../src/storage/write-request.ts';
 import { openBehind } from '../support/behind-the-server.ts';
+import { readDense } from '../support/vectors/vector-part.ts';
 import {
   createTable,
   failure,

@@ -1,4 +1,4 @@
-import { partBody, partForm, payloadOf } from './part-body.ts';
+import { partBody, partForm } from './part-body.ts';
 
 export interface SparseVector {
   /** Ascending, each once. */
@@ -16,11 +16,4 @@ export function sparseBody(
   payload.set(new Uint8Array(indices.buffer, indices.byteOffset, indices.byteLength));
   payload.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), 4 * indices.length);
   return partBody(partId, partForm.sparse, payload, sourceHash);
-}
-
-/** The vector of a body of form 2. */
-export function readSparse(body: Uint8Array): SparseVector {
-  const { buffer, byteLength } = payloadOf(body);
-  const count = byteLength / 8;
-  return { indices: new Uint32Array(buffer, 0, count), values: new Float32Array(buffer, count * 4, count) };
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { assetBody, readAsset } from '../../../src/lib/parts/asset-part.ts';
 import { chunkSetBody, chunksMax, readChunkSet } from '../../../src/lib/parts/chunk-set-part.ts';
-import { denseBody, readDense } from '../../../src/lib/parts/dense-part.ts';
+import { denseBody } from '../../../src/lib/parts/dense-part.ts';
 import { denseSetBody, readDenseSet } from '../../../src/lib/parts/dense-set-part.ts';
 import {
   compareEdges,
@@ -14,9 +14,10 @@ import {
   typeBytesMax,
 } from '../../../src/lib/parts/edges-part.ts';
 import { isPartDelete, partDeleteBody, partIdOfBody, sourceHashOf } from '../../../src/lib/parts/part-body.ts';
-import { readSparse, sparseBody } from '../../../src/lib/parts/sparse-part.ts';
+import { sparseBody } from '../../../src/lib/parts/sparse-part.ts';
 import { readSparseSet, readSparseSpans, sparseSetBody } from '../../../src/lib/parts/sparse-set-part.ts';
 import { setMax } from '../../../src/lib/parts/text-span.ts';
+import { readDense, readSparse } from '../../support/vectors/vector-part.ts';
 
 /** One body of each form; `native/base/tests/part_bodies.rs` reads the same file. */
 const fixture = join(import.meta.dir, '../../fixtures/part-bodies.txt');
