@@ -1,5 +1,6 @@
 //! The values of documents that are no words, one document after another.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tantivy::DateTime;
@@ -50,6 +51,8 @@ pub struct ValueLog {
     values: Vec<(Arc<str>, Scalar)>,
     /// Keys and strings.
     text: String,
+    /// The paths of the current document that `push_present` has seen.
+    present: HashSet<Arc<str>>,
 }
 
 impl ValueLog {
@@ -64,6 +67,7 @@ impl ValueLog {
     }
 
     pub fn begin_document(&mut self, head: DocumentHead, key: &str) {
+        self.present.clear();
         let key = self.keep(key);
         self.documents.push(Entry { head, key, values_end: self.values.len() as u32 });
     }
@@ -85,9 +89,7 @@ impl ValueLog {
 
     /// As `push`, if the document has no such value of this path yet.
     pub fn push_present(&mut self, path: &Arc<str>) {
-        let start = self.documents.len().checked_sub(2).map_or(0, |before| self.documents[before].values_end);
-        let is_known = |(known, scalar): &(Arc<str>, Scalar)| matches!(scalar, Scalar::Present) && known == path;
-        if !self.values[start as usize..].iter().any(is_known) {
+        if self.present.insert(Arc::clone(path)) {
             self.push(path, Scalar::Present);
         }
     }
