@@ -461,3 +461,18 @@ fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
         assert_eq!((count(&index, "alpha"), count(&index, "beta")), (30, 30), "{failpoint}");
     }
 }
+
+#[test]
+fn texts_beyond_the_slots_are_found_without_their_field_after_a_restart() {
+    let scratch = Scratch::new();
+    let properties = json!({"de": {"type": "string", "x-service-types": ["text"], "x-service-analyzer": "german"}});
+    let schema = json!({"document_schemas": {"doc": {"schema": {"type": "object", "properties": properties}}}});
+    let open = || TextIndex::open(scratch.path(), IndexOptions { schema: schema.clone(), ..disk_options() });
+    let index = open().expect("the index opens");
+    let many: serde_json::Map<_, _> = (0..70).map(|at| (format!("f{at}"), json!("filler"))).collect();
+    apply(&index, &[put("k0", 0, many.into()), put("k1", 1, json!({"de": "Häuser"}))], 1);
+    index.commit(2).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    drop(index);
+    assert_eq!(matching(&open().expect("the index opens"), json!({"kind": "match", "text": "Haus"})), [1]);
+}

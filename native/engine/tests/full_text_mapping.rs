@@ -334,3 +334,48 @@ fn strange_documents() {
         assert_eq!(!matching(&index, query.clone()).is_empty(), expected, "{query}");
     }
 }
+
+/// Takes all slots; the paths of other documents lie beyond them.
+fn many_paths() -> Value {
+    (0..70).map(|at| (format!("f{at}"), json!("filler"))).collect::<serde_json::Map<_, _>>().into()
+}
+
+#[test]
+fn a_text_beyond_the_slots_is_found_without_its_field_whatever_its_analyzer() {
+    let german = schema(json!({"de": {"type": "string", "x-service-types": ["text"], "x-service-analyzer": "german"}}));
+    let index = index_of(german, &[many_paths(), json!({"de": "Häuser"}), json!({"other": "soups"})]);
+    for (text, expected) in [("Häuser", 1), ("soup", 2)] {
+        assert_eq!(matching(&index, json!({"kind": "match", "text": text})), [expected], "{text}");
+    }
+}
+
+#[test]
+fn every_word_is_asked_for_beside_slots_of_a_search_as_you_type_field() {
+    let declared = schema(json!({"s": {"type": "string", "x-service-types": ["search_as_you_type"]}}));
+    let documents =
+        [json!({"s": "one two three"}), many_paths(), json!({"s": "one two four"}), json!({"x": "one two"})];
+    let index = index_of(declared, &documents);
+    let every = json!({"kind": "match", "text": "one two four", "operator": "and"});
+    assert_eq!(matching(&index, every), [2]);
+}
+
+#[test]
+fn a_whole_string_is_found_by_its_keyword_name_with_all_slots_taken() {
+    let documents = [many_paths(), json!({"title": "Leek Soup"}), json!({"title": {"keyword": "Leek Soup now"}})];
+    let index = index_of(Value::Null, &documents);
+    assert_eq!(matching(&index, word("title.keyword", "Leek Soup")), [1, 2]);
+    assert_eq!(matching(&index, term("title.keyword", "Leek Soup")), [1]);
+    let beginning =
+        json!({"kind": "bool_prefix", "fields": [{"field": "title.keyword", "boost": 1.0}], "text": "Leek S"});
+    assert_eq!(matching(&index, beginning), [1, 2]);
+}
+
+#[test]
+fn a_match_compares_whole_strings_of_a_keyword_that_queries_without_a_field_search_too() {
+    let keyword = json!({"type": "string", "x-service-types": ["keyword"], "x-service-include-in-all": true});
+    let declared = schema(json!({"k": keyword}));
+    let documents = [json!({"k": "Leek Soup"}), json!({"_type": "other", "k": "Leek Soup now"}), many_paths()];
+    let index = index_of(declared, &documents);
+    assert_eq!(matching(&index, word("k", "Leek Soup")), [0, 1]);
+    assert_eq!(matching(&index, json!({"kind": "match", "text": "leek"})), [0]);
+}

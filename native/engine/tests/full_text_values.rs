@@ -295,3 +295,34 @@ fn a_path_without_values_has_no_column_on_disk() {
     let (kept, bare) = (column_bytes(json!({})), column_bytes(json!({"x-service-doc-values": false})));
     assert!(bare > 0 && kept > bare + 1_000 * 20, "{kept} and {bare} bytes");
 }
+
+#[test]
+fn numbers_and_dates_are_found_below_any_name() {
+    for name in ["back\\slash", "ends\\", "a \\\"b", "\\.x", "tab\there", "ü", ""] {
+        let document = json!({"o": {name: [2.5, 3, "2024-05-01"]}});
+        let index = index_of(Value::Null, &[document]);
+        let path = format!("o.{name}");
+        for bounds in [
+            json!({"gt": 2, "lt": 3}),
+            json!({"gte": 3.0, "lte": 3.0}),
+            json!({"gt": "2024-04-30", "lt": "2024-05-02"}),
+        ] {
+            let mut query = json!({"kind": "range", "field": path});
+            query.as_object_mut().expect("a node").extend(bounds.as_object().expect("bounds").clone());
+            assert_eq!(matching(&index, query.clone()), [0], "{query}");
+        }
+        for value in [json!(2.5), json!(3), json!("2024-05-01")] {
+            let query = json!({"kind": "term", "field": path, "value": value});
+            assert_eq!(matching(&index, query.clone()), [0], "{query}");
+        }
+    }
+}
+
+#[test]
+fn a_whole_string_that_is_too_long_to_be_compared_is_there_all_the_same() {
+    let keyword = json!({"type": "string", "x-service-types": ["keyword"]});
+    let schema = json!({"document_schemas": {"d": {"schema": {"type": "object", "properties": {"k": keyword}}}}});
+    let index = index_of(schema, &[json!({"k": "x".repeat(256)}), json!({"k": "x".repeat(257)}), json!({"l": "x"})]);
+    assert_eq!(matching(&index, json!({"kind": "exists", "field": "k"})), [0, 1]);
+    assert_eq!(matching(&index, json!({"kind": "exists", "field": "l"})), [2]);
+}

@@ -21,37 +21,56 @@ pub struct Slot {
     pub primary: bool,
 }
 
+/// The slots that are taken, and what lies beyond them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TakenSlots {
+    pub slots: Vec<Slot>,
+    /// The analyzers of texts in the overflow field that a query without a field searches.
+    pub overflow: Vec<Analyzer>,
+}
+
+impl TakenSlots {
+    pub fn are_full(&self) -> bool {
+        self.slots.len() >= SLOT_COUNT
+    }
+
+    /// The slot with the text of `path` by `analyzer`.
+    pub fn find(&self, path: &str, analyzer: Analyzer) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.path == path && slot.analyzer == analyzer)
+    }
+}
+
 /// Append-only: a slot keeps its path for the life of the index.
 pub struct SlotTable {
-    taken: RwLock<Arc<Vec<Slot>>>,
+    taken: RwLock<Arc<TakenSlots>>,
 }
 
 impl SlotTable {
-    pub fn new(taken: Vec<Slot>) -> Self {
+    pub fn new(taken: TakenSlots) -> Self {
         Self { taken: RwLock::new(Arc::new(taken)) }
     }
 
-    pub fn snapshot(&self) -> Arc<Vec<Slot>> {
+    pub fn snapshot(&self) -> Arc<TakenSlots> {
         Arc::clone(&self.taken.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
-    /// The slot of `wanted`'s path and analyzer, taken now if it has none; `None` when all are taken.
-    pub fn slot_for(&self, wanted: &Slot) -> Option<usize> {
+    /// The slot of `wanted`'s path and analyzer, taken now if it has none; `None` when all are taken. `is_searched`: a query
+    /// without a field finds the text.
+    pub fn slot_for(&self, wanted: &Slot, is_searched: bool) -> Option<usize> {
         let mut taken = self.taken.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(slot) = find_slot(&taken, &wanted.path, wanted.analyzer) {
+        if let Some(slot) = taken.find(&wanted.path, wanted.analyzer) {
             return Some(slot);
         }
-        let slot = taken.len();
-        if slot >= SLOT_COUNT {
+        if taken.are_full() {
+            if is_searched && !taken.overflow.contains(&wanted.analyzer) {
+                Arc::make_mut(&mut taken).overflow.push(wanted.analyzer);
+            }
             return None;
         }
-        Arc::make_mut(&mut taken).push(wanted.clone());
+        let slot = taken.slots.len();
+        Arc::make_mut(&mut taken).slots.push(wanted.clone());
         Some(slot)
     }
-}
-
-pub fn find_slot(taken: &[Slot], path: &str, analyzer: Analyzer) -> Option<usize> {
-    taken.iter().position(|slot| slot.path == path && slot.analyzer == analyzer)
 }
 
 /// Collects the tokens of `text`: query side and tests.

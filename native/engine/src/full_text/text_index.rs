@@ -18,7 +18,7 @@ use super::mapping::TableMapping;
 use super::options::IndexOptions;
 use super::query::{DocsByString, FilterCache, IndexFields};
 use super::segment_columns::ColumnCache;
-use super::slots::SlotTable;
+use super::slots::{SlotTable, TakenSlots};
 use super::storage::{IndexDirectory, TextFiles, accept_checkpoint, open_directory, write_checkpoint};
 use super::term_count::TermCount;
 use super::writing::{CommitPayload, IdleMerger, TextWriter, segments_to_merge};
@@ -97,7 +97,7 @@ impl TextIndex {
         let payload = index.load_metas().map_err(tantivy_failed)?.payload;
         let payload = CommitPayload::read(payload.as_deref())?;
         let fields = Arc::new(fields);
-        let slots = Arc::new(SlotTable::new(payload.slots));
+        let slots = Arc::new(SlotTable::new(TakenSlots { slots: payload.slots, overflow: payload.overflow }));
         let mapping = Arc::new(TableMapping::from_schema(&options.schema));
         let reader = index
             .reader_builder()
@@ -237,14 +237,14 @@ impl TextIndex {
     }
 
     fn term_count(&self, searcher: &Searcher) -> u64 {
-        let used = self.slots.snapshot().len();
+        let used = self.slots.snapshot().slots.len();
         let fields = self.fields.slots[..used].iter().chain([&self.fields.terms, &self.fields.overflow]);
         self.term_count.of(searcher, fields)
     }
 
     /// Text slots that are taken, and how many there are.
     pub fn slots_used(&self) -> (usize, usize) {
-        (self.slots.snapshot().len(), SLOT_COUNT)
+        (self.slots.snapshot().slots.len(), SLOT_COUNT)
     }
 }
 

@@ -146,7 +146,7 @@ impl Target<'_> {
     fn take_text(&mut self, node: u32, text: &str) {
         let plan = self.table.string_plan(node, self.slots, self.fields);
         let has_column = plan.is_kept && text.len() <= EXACT_BYTES_MAX;
-        if plan.texts.is_empty() && !has_column {
+        if plan.texts.is_empty() && !plan.is_kept {
             return;
         }
         for target in &plan.texts {

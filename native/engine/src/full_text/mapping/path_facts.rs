@@ -16,7 +16,7 @@ pub struct PathFacts {
     pub analyzers: Vec<Analyzer>,
     /// The paths under which whole strings lie; none when the path is declared to have no exact form.
     pub exact_paths: Vec<String>,
-    /// Some documents hold only the exact form.
+    /// Some documents hold only the exact form under the path itself.
     pub may_be_exact_only: bool,
     /// Documents may hold strings here, but only as analysed words.
     pub has_only_text: bool,

@@ -205,11 +205,12 @@ impl PathTable {
                 in_all: rule.in_all && (primary || form.suffix == super::rule::ALL),
                 primary,
             };
-            let taken = slots.slot_for(&slot);
+            let in_all = if any_in_all { slot.in_all } else { primary };
+            let taken = slots.slot_for(&slot, in_all);
             TextTarget {
                 field: taken.map_or(fields.overflow, |taken| fields.slots[taken]),
                 analyzer: form.analyzer,
-                in_all: if any_in_all { slot.in_all } else { primary },
+                in_all,
                 path: Arc::from(slot.path),
                 is_overflow: taken.is_none(),
             }

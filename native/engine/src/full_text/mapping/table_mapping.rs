@@ -136,10 +136,11 @@ impl TableMapping {
         let exact_paths = [Some(path), base].into_iter().flatten().filter(|path| is_exact(path));
         let exact_paths: Vec<String> = exact_paths.map(str::to_owned).collect();
         let has_words = rules.iter().any(|rule| !rule.texts.is_empty());
+        let has_own_words = |rule: &FieldRule| rule.texts.iter().any(|form| form.suffix.is_empty());
         let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
         PathFacts {
             analyzers: self.analyzers_of(path),
-            may_be_exact_only: rules.iter().any(|rule| rule.exact && rule.texts.is_empty()),
+            may_be_exact_only: rules.iter().any(|rule| rule.exact && !has_own_words(rule)),
             has_only_text: has_words && !has_values && exact_paths.is_empty(),
             may_lack_values: rules.iter().any(|rule| rule.words_only),
             may_have_words: has_words || rules.is_empty(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
+use crate::full_text::analysis::Analyzer;
 use crate::full_text::errors::damaged;
 use crate::full_text::slots::Slot;
 
@@ -13,6 +14,9 @@ pub struct CommitPayload {
     pub next_ordinal: u64,
     pub skipped_count: u64,
     pub slots: Vec<Slot>,
+    /// As in `TakenSlots`.
+    #[serde(default)]
+    pub overflow: Vec<Analyzer>,
 }
 
 impl CommitPayload {

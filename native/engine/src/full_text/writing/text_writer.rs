@@ -18,7 +18,7 @@ use crate::full_text::documents::document_reader::DocumentReader;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::Fields;
 use crate::full_text::options::IndexOptions;
-use crate::full_text::slots::SlotTable;
+use crate::full_text::slots::{SlotTable, TakenSlots};
 
 pub struct TextWriter {
     writer: LazyWriter,
@@ -108,8 +108,8 @@ impl TextWriter {
     }
 
     fn payload(&self, sequence: u64, skipped_count: u64) -> Result<String, EngineError> {
-        let (next_ordinal, slots) = (self.next_ordinal, self.slots.snapshot().as_ref().clone());
-        CommitPayload { sequence, next_ordinal, skipped_count, slots }.to_text()
+        let TakenSlots { slots, overflow } = self.slots.snapshot().as_ref().clone();
+        CommitPayload { sequence, next_ordinal: self.next_ordinal, skipped_count, slots, overflow }.to_text()
     }
 
     /// Gives what is held back to Tantivy's writer.

@@ -283,10 +283,10 @@ fn on_text_or_values(
         return ids_query(index, &[text.to_owned()]);
     }
     let texts = index.texts_of(path);
-    let mut queries = Vec::new();
-    if texts.is_empty() || is_dropped || index.mapping.facts_of(path).may_be_exact_only {
-        queries.extend(index.exact_fields(path).iter().map(|field| index.string_query(field, text)));
-    }
+    let means_whole = texts.is_empty() || is_dropped || index.mapping.facts_of(path).may_be_exact_only;
+    // `title.keyword` always means the whole strings of `title`.
+    let exact = index.exact_fields(path).into_iter().filter(|field| means_whole || field.path != path);
+    let mut queries: Vec<Box<dyn Query>> = exact.map(|field| index.string_query(&field, text)).collect();
     queries.extend(parsed_values(index, path, text));
     if !texts.is_empty() {
         queries.push(on_texts(&texts));

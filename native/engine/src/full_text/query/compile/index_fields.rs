@@ -8,12 +8,12 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::documents::document_reader::{overflow_all_prefix, overflow_prefix};
-use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, SLOT_COUNT, VALUES, long_string_term};
+use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, VALUES, long_string_term};
 use crate::full_text::mapping::TableMapping;
 use crate::full_text::query::compile::clauses::term_query;
 use crate::full_text::query::terms::docs_by_string::DocsByString;
 use crate::full_text::query::terms::long_strings::LongStringQuery;
-use crate::full_text::slots::{Slot, find_slot};
+use crate::full_text::slots::{Slot, TakenSlots};
 
 /// One analysed form of a path's text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,22 +48,18 @@ pub struct ExactField {
 pub struct IndexFields {
     pub fields: Arc<Fields>,
     pub mapping: Arc<TableMapping>,
-    pub slots: Arc<Vec<Slot>>,
+    pub slots: Arc<TakenSlots>,
     /// Kept between queries; `None` where the index is of this query alone.
     pub strings: Option<Arc<DocsByString>>,
 }
 
 impl IndexFields {
-    pub fn new(fields: Arc<Fields>, mapping: Arc<TableMapping>, slots: Arc<Vec<Slot>>) -> Self {
+    pub fn new(fields: Arc<Fields>, mapping: Arc<TableMapping>, slots: Arc<TakenSlots>) -> Self {
         Self { fields, mapping, slots, strings: None }
     }
 
     pub fn keeping(self, strings: &Arc<DocsByString>) -> Self {
         Self { strings: Some(Arc::clone(strings)), ..self }
-    }
-
-    fn slots_are_full(&self) -> bool {
-        self.slots.len() >= SLOT_COUNT
     }
 
     /// The analysed forms of `path`'s text in this index; none when no document has any.
@@ -72,9 +68,9 @@ impl IndexFields {
         let facts = self.mapping.facts_of(path);
         let typo = facts.allows_typo;
         for &analyzer in &facts.analyzers {
-            if let Some(slot) = find_slot(&self.slots, path, analyzer) {
+            if let Some(slot) = self.slots.find(path, analyzer) {
                 texts.push(TextField { field: self.fields.slots[slot], analyzer, token_prefix: String::new(), typo });
-            } else if self.slots_are_full() {
+            } else if self.slots.are_full() {
                 let token_prefix = overflow_prefix(path);
                 texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix, typo });
             }
@@ -86,25 +82,18 @@ impl IndexFields {
     pub fn default_texts(&self) -> Vec<TextField> {
         let is_searched = |slot: &Slot| if self.mapping.any_in_all { slot.in_all } else { slot.primary };
         let mut texts: Vec<TextField> = Vec::new();
-        let mut analyzers = Vec::new();
         // By path: ranges took their slots in different orders, and are to add up scores in the same one.
-        let mut slots: Vec<(&Slot, &Field)> = self.slots.iter().zip(&self.fields.slots).collect();
+        let mut slots: Vec<(&Slot, &Field)> = self.slots.slots.iter().zip(&self.fields.slots).collect();
         slots.sort_by(|(a, _), (b, _)| a.path.cmp(&b.path));
         for (slot, field) in slots {
-            if !analyzers.contains(&slot.analyzer) {
-                analyzers.push(slot.analyzer);
-            }
             if is_searched(slot) {
                 let typo = self.mapping.facts_of(&slot.path).allows_typo;
                 texts.push(TextField { field: *field, analyzer: slot.analyzer, token_prefix: String::new(), typo });
             }
         }
-        if self.slots_are_full() {
-            // An overflow path's analyzer is one that a slot has, but for schemas with more analyzed types than slots.
-            for analyzer in analyzers {
-                let token_prefix = overflow_all_prefix(analyzer);
-                texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix, typo: true });
-            }
+        for &analyzer in &self.slots.overflow {
+            let token_prefix = overflow_all_prefix(analyzer);
+            texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix, typo: true });
         }
         texts
     }
@@ -125,7 +114,8 @@ impl IndexFields {
 
     /// The name of `path`'s columns, as a term to which a bound is to be appended.
     pub fn column_term(&self, path: &str) -> Term {
-        Term::from_field_json_path(self.fields.values, &escaped(path), true)
+        // A range finds its column by the term's path, read once more as a path with escapes.
+        Term::from_field_json_path(self.fields.values, &escaped(&escaped(path)), true)
     }
 
     /// The term of `text` itself.

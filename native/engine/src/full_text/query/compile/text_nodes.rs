@@ -214,8 +214,10 @@ pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &s
             let from = words.len().saturating_sub(PREFIX_WORDS_MAX);
             queries.push(term_query(text_field.term(&joined(&words[from..]))));
         }
-        if queries.is_empty() {
-            for exact in index.exact_fields(&weighted.field) {
+        let has_words = !queries.is_empty();
+        for exact in index.exact_fields(&weighted.field) {
+            // `title.keyword` always means the whole strings of `title`.
+            if !has_words || exact.path != weighted.field {
                 queries.push(Box::new(StringRangeQuery::with_prefix(&exact.column, text, &index.strings)));
             }
         }

@@ -84,7 +84,7 @@ fn term_of(index: &IndexFields, context: &str) -> Option<String> {
     let inner = context.strip_prefix("Term=Term(field=")?.strip_suffix(')')?;
     let (field, value) = inner.split_once(", ")?;
     let field = tantivy::schema::Field::from_field_id(field.parse().ok()?);
-    if let Some(slot) = index.fields.slot_of(field).and_then(|slot| index.slots.get(slot)) {
+    if let Some(slot) = index.fields.slot_of(field).and_then(|slot| index.slots.slots.get(slot)) {
         return Some(format!("{}:{}", slot.path, value.strip_prefix("type=Str, ")?));
     }
     if field == index.fields.overflow {

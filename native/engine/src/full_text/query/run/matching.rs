@@ -25,7 +25,7 @@ use crate::full_text::query::run::collect::visit_all;
 use crate::full_text::query::run::filter::filter_bits::filter_bits;
 use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::segments::SegmentBuilder;
-use crate::full_text::slots::SlotTable;
+use crate::full_text::slots::{SlotTable, TakenSlots};
 use crate::full_text::storage::IndexDirectory;
 use crate::full_text::text_index::index_settings;
 use crate::full_text::writing::commit_one_segment;
@@ -67,7 +67,7 @@ pub fn index_rows(
 ) -> Result<StoredRows, EngineError> {
     let mapping = mapping_of(options);
     let (schema, fields) = build_schema();
-    let (fields, slots) = (Arc::new(fields), Arc::new(SlotTable::new(Vec::new())));
+    let (fields, slots) = (Arc::new(fields), Arc::new(SlotTable::new(TakenSlots::default())));
     let mut documents = DocumentReader::new(Arc::clone(&mapping), Arc::clone(&fields), Arc::clone(&slots));
     let stored = Index::builder()
         .schema(schema.clone())

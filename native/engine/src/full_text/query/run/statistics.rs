@@ -9,7 +9,7 @@ use tantivy::{Searcher, Term};
 
 use crate::full_text::documents::document_reader::overflow_prefix;
 use crate::full_text::query::compile::index_fields::IndexFields;
-use crate::full_text::slots::{Slot, find_slot};
+use crate::full_text::slots::Slot;
 
 pub struct GlobalStatistics<'a> {
     ranges: Vec<(&'a Searcher, &'a IndexFields)>,
@@ -44,7 +44,7 @@ impl RangeStatistics<'_, '_> {
 
     fn slot(&self, field: Field) -> Option<&Slot> {
         let (_, index) = self.global.ranges[self.range];
-        index.slots.get(index.fields.slot_of(field)?)
+        index.slots.slots.get(index.fields.slot_of(field)?)
     }
 }
 
@@ -53,7 +53,7 @@ impl RangeStatistics<'_, '_> {
 pub fn term_in(term: &Term, slot: Option<&Slot>, index: &IndexFields) -> Option<Term> {
     let Some(slot) = slot else { return Some(term.clone()) };
     let token = std::str::from_utf8(term.serialized_value_bytes()).ok()?;
-    Some(match find_slot(&index.slots, &slot.path, slot.analyzer) {
+    Some(match index.slots.find(&slot.path, slot.analyzer) {
         Some(taken) => Term::from_field_text(index.fields.slots[taken], token),
         None => Term::from_field_text(index.fields.overflow, &format!("{}{token}", overflow_prefix(&slot.path))),
     })
@@ -72,7 +72,7 @@ impl Bm25StatisticsProvider for RangeStatistics<'_, '_> {
         let Some(slot) = self.slot(field) else { return Ok(self.global.total_docs) };
         let mut total = 0;
         for (searcher, index) in &self.global.ranges {
-            if let Some(taken) = find_slot(&index.slots, &slot.path, slot.analyzer) {
+            if let Some(taken) = index.slots.find(&slot.path, slot.analyzer) {
                 total += searcher.total_num_tokens(index.fields.slots[taken])?;
             }
         }

@@ -106,7 +106,7 @@ impl TypoQuery {
         words: Vec<FuzzyWord>,
         deadline: &Deadline,
     ) -> Self {
-        let slot = index.fields.slot_of(text_field.field).and_then(|slot| index.slots.get(slot));
+        let slot = index.fields.slot_of(text_field.field).and_then(|slot| index.slots.slots.get(slot));
         let key = (slot.cloned(), text_field.term(""), words.into());
         Self { vocabulary: Arc::clone(vocabulary), key, deadline: deadline.clone() }
     }

@@ -18,11 +18,14 @@ use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::collect::visit_all;
 use crate::full_text::query::run::range_view::RangeView;
+use crate::full_text::slots::TakenSlots;
 use sundew_base::bit_set::BitSet;
 
 /// The name that tells the filters of plans apart. A condition without a field means the fields that there are.
 pub fn filter_name(view: &RangeView, plan: &QueryPlan) -> Result<Arc<str>, EngineError> {
-    let parts = (view.index.slots.len(), &plan.filter, &plan.exclusion, &plan.row_filter, &plan.key_prefix);
+    let TakenSlots { slots, overflow } = &*view.index.slots;
+    let fields = (slots.len(), overflow.len());
+    let parts = (fields, &plan.filter, &plan.exclusion, &plan.row_filter, &plan.key_prefix);
     let name = serde_json::to_string(&parts).map_err(|error| EngineError::internal(format!("a filter: {error}")))?;
     Ok(Arc::from(name))
 }
