@@ -21,6 +21,7 @@ import { hybridQuery } from './cases/hybrid-query.ts';
 import { imageResize } from './cases/image-resize.ts';
 import { ingest, ingestWordnet } from './cases/ingest.ts';
 import { ingestGrowth } from './cases/ingest-growth.ts';
+import { keyedWrite } from './cases/keyed-write.ts';
 import { manyTables } from './cases/many-tables.ts';
 import { msgpack } from './cases/msgpack.ts';
 import { queryLatency } from './cases/query-latency.ts';
@@ -43,6 +44,7 @@ export const benchCases: readonly BenchCase[] = [
   httpLayer,
   access,
   durableWrite,
+  keyedWrite,
   visibleWrite,
   ingest,
   ingestWordnet,

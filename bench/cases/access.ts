@@ -3,18 +3,18 @@ import { digestOf, newKeySecret } from '../../src/access/authentication/key-secr
 import type { AccessChange, ApiKeyRecord } from '../../src/storage/catalog/access-records.ts';
 import { withOfflineAccess } from '../../src/storage/catalog/offline-access.ts';
 import type { BenchCase, BenchContext } from '../case.ts';
-import { closedLoop } from '../client/closed-loop.ts';
-import { requestBytes } from '../client/http-connection.ts';
-import { alternate } from '../measure/alternate.ts';
+import { burst, openConnections } from '../client/closed-loop.ts';
+import { type HttpConnection, requestBytes } from '../client/http-connection.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { type ChildProcess, freePort } from '../processes/child-process.ts';
+import { type PairedCost, pairedCost } from '../measure/paired-turns.ts';
+import { freePort } from '../processes/child-process.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 
-/** Short turns, and several to a pair: what else the machine does then falls on all sides. The CPU clock ticks every 10 ms. */
-const turnMs = { smoke: 250, full: 1_000, scale: 1_000 } as const;
-const turnsPerPair = 4;
+/** Rounds of four turns to a pair, and requests to a turn, which then takes a few milliseconds. */
+const roundsPerPair = { smoke: 10, full: 150, scale: 150 } as const;
+const requestsPerTurn = { lookup: 128, query: 48 } as const;
 /** The compilers of the runtime work beside the first thousands of requests. */
-const warmUpMs = 4_000;
+const warmUpRequests = { smoke: 500, full: 5_000, scale: 5_000 } as const;
 const clients = 32;
 const documents = 1_000;
 const keyCount = 10_000;
@@ -34,7 +34,7 @@ const queryPath = `/db/v1/tables/${table}/query`;
 const tenHits = '{"filter_prefix":"doc:","limit":10}';
 const half = { term: { half: 'yes' } };
 
-async function run({ placement, tier, pairs }: BenchContext): Promise<Comparison[]> {
+async function run({ placement, tier, pairs, progress }: BenchContext): Promise<Comparison[]> {
   await using server = await SundewServer.start({ placement });
   await load(server);
   const ports = { open: freePort(), few: freePort() };
@@ -47,48 +47,135 @@ async function run({ placement, tier, pairs }: BenchContext): Promise<Comparison
     },
   });
   if (secrets === undefined) throw new Error('the keys were not made');
-  const { readers, filtered, fewReader, fewFiltered } = secrets;
-  const guarded = server.port;
-  const asked = JSON.stringify({ filter_query: half, filter_prefix: 'doc:', limit: 10 });
-  const lookups = (keys: readonly string[]) => keys.map((key) => requestBytes('GET', lookupPath, undefined, key));
-  const queries = (keys: readonly string[], body = tenHits) =>
-    keys.map((key) => requestBytes('POST', queryPath, body, key));
-  const sides = {
-    // With the keys too: the runtime reads the header whether somebody asks for it or not.
-    'lookup-open': { port: ports.open, messages: lookups(readers) },
-    'lookup-guarded': { port: guarded, messages: lookups(readers) },
-    'lookup-few': { port: ports.few, messages: lookups([fewReader]) },
-    'ten-hits-open': { port: ports.open, messages: queries(readers) },
-    'ten-hits-guarded': { port: guarded, messages: queries(readers) },
-    'ten-hits-few': { port: ports.few, messages: queries([fewReader]) },
-    'half-asked': { port: guarded, messages: queries(readers, asked) },
-    'half-row-filter': { port: guarded, messages: queries([filtered]) },
-    'half-row-filter-few': { port: ports.few, messages: queries([fewFiltered]) },
-  };
-  const turns = (durationMs: number) =>
-    Object.fromEntries(
-      Object.entries(sides).map(([name, side]) => [name, () => measure(server.process, side, durationMs)]),
+  const sides = sidesOf({ guarded: server.port, ...ports }, secrets);
+  const cpuUs = () => server.process.cpuUs();
+  const comparisons: Comparison[] = [];
+  for (const { name, ours, peer, label, most } of compared) {
+    progress(name);
+    using oursTurns = await Turns.open(sides[ours], cpuUs);
+    using peerTurns = await Turns.open(sides[peer], cpuUs);
+    const take = [() => oursTurns.take(), () => peerTurns.take()] as const;
+    for (const turns of [oursTurns, peerTurns]) await turns.take(warmUpRequests[tier]);
+    const costs: PairedCost[] = [];
+    for (let pair = 0; pair < pairs; pair += 1) costs.push(await pairedCost(...take, roundsPerPair[tier]));
+    comparisons.push(
+      compare({
+        name: `server-cpu-${name}`,
+        unit: 'us/request',
+        ours: costs.map((cost) => cost.ours),
+        peer: { name: label, values: costs.map((cost) => cost.peer) },
+        ...(most === undefined ? {} : { aim: { kind: 'at_most', value: most } }),
+        notes: { clients, keys: keyCount, rowFilters: filterCount },
+      }),
     );
-  await alternate(turns(warmUpMs), 1);
-  const results = await alternate(turns(turnMs[tier]), pairs * turnsPerPair);
-  const comparison = (name: string, ours: keyof typeof sides, peer: keyof typeof sides, label: string, most: number) =>
-    compare({
-      name: `server-cpu-${name}`,
-      unit: 'us/request',
-      ours: results[ours] ?? [],
-      peer: { name: label, values: results[peer] ?? [] },
-      aim: { kind: 'at_most', value: most },
-      notes: { clients, keys: keyCount, rowFilters: filterCount },
-    });
-  const without = 'the same requests, without authentication';
-  return [
-    comparison('lookup', 'lookup-guarded', 'lookup-open', without, 1.03),
-    comparison('ten-hits', 'ten-hits-guarded', 'ten-hits-open', without, 1.03),
-    comparison('row-filter', 'half-row-filter', 'half-asked', 'the same filter in the request', 1.3),
-    comparison('lookup-of-many', 'lookup-guarded', 'lookup-few', fewLabel, 1.03),
-    comparison('ten-hits-of-many', 'ten-hits-guarded', 'ten-hits-few', fewLabel, 1.03),
-    comparison('row-filter-of-many', 'half-row-filter', 'half-row-filter-few', fewLabel, 1.03),
-  ];
+  }
+  return comparisons;
+}
+
+type SideName = (typeof sideNames)[number];
+const sideNames = [
+  'lookup-open',
+  'lookup-guarded',
+  'lookup-few',
+  'ten-hits-open',
+  'ten-hits-guarded',
+  'ten-hits-few',
+  'half-asked',
+  'half-row-filter',
+  'half-row-filter-few',
+] as const;
+
+const without = 'the same requests, without authentication';
+/** The first two say what the others cannot tell apart. */
+const compared: readonly { name: string; ours: SideName; peer: SideName; label: string; most?: number }[] = [
+  { name: 'lookup-same', ours: 'lookup-open', peer: 'lookup-open', label: 'the same once more' },
+  { name: 'ten-hits-same', ours: 'ten-hits-open', peer: 'ten-hits-open', label: 'the same once more' },
+  { name: 'lookup', ours: 'lookup-guarded', peer: 'lookup-open', label: without, most: 1.03 },
+  { name: 'ten-hits', ours: 'ten-hits-guarded', peer: 'ten-hits-open', label: without, most: 1.03 },
+  {
+    name: 'row-filter',
+    ours: 'half-row-filter',
+    peer: 'half-asked',
+    label: 'the same filter in the request',
+    most: 1.3,
+  },
+  { name: 'lookup-of-many', ours: 'lookup-guarded', peer: 'lookup-few', label: fewLabel, most: 1.03 },
+  { name: 'ten-hits-of-many', ours: 'ten-hits-guarded', peer: 'ten-hits-few', label: fewLabel, most: 1.03 },
+  { name: 'row-filter-of-many', ours: 'half-row-filter', peer: 'half-row-filter-few', label: fewLabel, most: 1.03 },
+];
+
+interface Side {
+  readonly port: number;
+  readonly messages: readonly Uint8Array[];
+  readonly requestsPerTurn: number;
+}
+
+function sidesOf(
+  { guarded, open, few }: { readonly guarded: number; readonly open: number; readonly few: number },
+  { readers, filtered, fewReader, fewFiltered }: Secrets,
+): Record<SideName, Side> {
+  const asked = JSON.stringify({ filter_query: half, filter_prefix: 'doc:', limit: 10 });
+  const lookups = (port: number, keys: readonly string[]): Side => ({
+    port,
+    messages: keys.map((key) => requestBytes('GET', lookupPath, undefined, bearer(key))),
+    requestsPerTurn: requestsPerTurn.lookup,
+  });
+  const queries = (port: number, keys: readonly string[], body = tenHits): Side => ({
+    port,
+    messages: keys.map((key) => requestBytes('POST', queryPath, body, bearer(key))),
+    requestsPerTurn: requestsPerTurn.query,
+  });
+  return {
+    // With the keys too: the runtime reads the header whether somebody asks for it or not.
+    'lookup-open': lookups(open, readers),
+    'lookup-guarded': lookups(guarded, readers),
+    'lookup-few': lookups(few, [fewReader]),
+    'ten-hits-open': queries(open, readers),
+    'ten-hits-guarded': queries(guarded, readers),
+    'ten-hits-few': queries(few, [fewReader]),
+    'half-asked': queries(guarded, readers, asked),
+    'half-row-filter': queries(guarded, [filtered]),
+    'half-row-filter-few': queries(few, [fewFiltered]),
+  };
+}
+
+/** Turns of one side over connections of its own. */
+class Turns implements Disposable {
+  readonly #side: Side;
+  readonly #connections: readonly HttpConnection[];
+  readonly #cpuUs: () => number;
+  #at = 0;
+
+  private constructor(side: Side, connections: readonly HttpConnection[], cpuUs: () => number) {
+    this.#side = side;
+    this.#connections = connections;
+    this.#cpuUs = cpuUs;
+  }
+
+  static async open(side: Side, cpuUs: () => number): Promise<Turns> {
+    return new Turns(side, await openConnections(side.port, clients), cpuUs);
+  }
+
+  /** CPU of the server process for one request of so many, in microseconds. */
+  async take(requests = this.#side.requestsPerTurn): Promise<number> {
+    const before = this.#cpuUs();
+    await burst(this.#connections, requests, this.#next);
+    return (this.#cpuUs() - before) / requests;
+  }
+
+  readonly #next = (): Uint8Array => {
+    const { messages } = this.#side;
+    this.#at = (this.#at + 1) % messages.length;
+    return messages[this.#at] as Uint8Array;
+  };
+
+  [Symbol.dispose](): void {
+    for (const connection of this.#connections) connection.close();
+  }
+}
+
+function bearer(key: string): Record<string, string> {
+  return { authorization: `Bearer ${key}` };
 }
 
 function programArguments(values: Readonly<Record<string, string | number>>): string[] {
@@ -137,21 +224,4 @@ async function fill(directory: string): Promise<Secrets> {
   };
   await withOfflineAccess(directory, (store) => store.change({ put }));
   return { readers, filtered, fewReader, fewFiltered };
-}
-
-interface Side {
-  readonly port: number;
-  readonly messages: readonly Uint8Array[];
-}
-
-/** CPU of the server process for one request, in microseconds. */
-async function measure(server: ChildProcess, { port, messages }: Side, durationMs: number): Promise<number> {
-  let at = 0;
-  const nextMessage = (): Uint8Array => {
-    at = (at + 1) % messages.length;
-    return messages[at] as Uint8Array;
-  };
-  const before = server.cpuUs();
-  const { requests } = await closedLoop({ port, clients, durationMs, nextMessage });
-  return (server.cpuUs() - before) / requests;
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { cpuUsOf } from '../processes/child-process.ts';
+import { cpuUsOf } from '../processes/process-cpu.ts';
 import { modelsDirectory, pulledModel } from '../processes/pulled-model.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 

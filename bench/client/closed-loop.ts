@@ -22,9 +22,7 @@ export async function closedLoop(options: {
   durationMs: number;
   nextMessage: (number: number) => Uint8Array;
 }): Promise<LoadResult> {
-  const connections = await Promise.all(
-    Array.from({ length: options.clients }, () => HttpConnection.open(options.port)),
-  );
+  const connections = await openConnections(options.port, options.clients);
   const times: number[] = [];
   let number = 0;
   const cpuBefore = process.cpuUsage();
@@ -52,4 +50,24 @@ export async function closedLoop(options: {
     maxUs: percentile(times, 1),
     clientCpuShare: (cpu.user + cpu.system) / 1_000 / elapsedMs,
   };
+}
+
+export function openConnections(port: number, clients: number): Promise<HttpConnection[]> {
+  return Promise.all(Array.from({ length: clients }, () => HttpConnection.open(port)));
+}
+
+/** So many requests over open connections, one in flight on each: a turn that may take a few milliseconds. */
+export async function burst(
+  connections: readonly HttpConnection[],
+  requests: number,
+  nextMessage: () => Uint8Array,
+): Promise<void> {
+  let left = requests;
+  const run = async (connection: HttpConnection) => {
+    while (left > 0) {
+      left -= 1;
+      expectSuccess(await connection.send(nextMessage()));
+    }
+  };
+  await Promise.all(connections.map(run));
 }

@@ -80,13 +80,13 @@ export function requestBytes(
   method: 'GET' | 'POST' | 'PUT' | 'DELETE',
   path: string,
   body?: string | Uint8Array,
-  key?: string,
+  headers: Readonly<Record<string, string>> = {},
 ): Uint8Array {
   const payload = body === undefined ? undefined : Buffer.from(body);
   const bodyHeaders = payload ? `content-type: application/json\r\ncontent-length: ${payload.length}\r\n` : '';
-  const keyHeader = key === undefined ? '' : `authorization: Bearer ${key}\r\n`;
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const head = Buffer.from(
-    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\n${keyHeader}${bodyHeaders}\r\n`,
+    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: */*\r\n${more.join('')}${bodyHeaders}\r\n`,
   );
   return payload ? Buffer.concat([head, payload]) : head;
 }

@@ -3,6 +3,7 @@ const pollMs = 25;
 const quietMs = 3_000;
 /** Share of a core below which a process counts as idle. */
 const idleShare = 0.1;
+const busyUsMin = 20_000;
 
 /**
  * Waits until a process has used next to no processor time for three seconds, which is when indexes that are built in the
@@ -15,8 +16,8 @@ export async function untilIdle(cpuUs: () => number): Promise<number> {
     await Bun.sleep(pollMs);
     const now = performance.now();
     const used = cpuUs();
-    // The kernel counts in ticks, so that a single one says nothing yet.
-    if (used - usedThen > Math.max(20_000, (now - lastBusy) * 1_000 * idleShare)) {
+    // So little says nothing yet: a timer does that.
+    if (used - usedThen > Math.max(busyUsMin, (now - lastBusy) * 1_000 * idleShare)) {
       lastBusy = now;
       usedThen = used;
     }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Placement, Role } from '../machine/placement.ts';
+import { cpuUsOf } from './process-cpu.ts';
 
 /** How long a started server may take to answer, and a stopped one to end. */
 const readyDeadlineMs = 30_000;
@@ -104,13 +105,6 @@ export class ChildProcess implements AsyncDisposable {
     await this[Symbol.asyncDispose]();
     throw new Error(`${this.name} did not answer ${path} within ${readyDeadlineMs} ms`);
   }
-}
-
-/** CPU time that a process and its threads have used, in microseconds, at the kernel's tick of 10 ms. */
-export function cpuUsOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
 /** A port that was free a moment ago. */

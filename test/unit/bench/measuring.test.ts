@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import { alternate } from '../../../bench/measure/alternate.ts';
 import { compare } from '../../../bench/measure/comparison.ts';
+import { pairedCost } from '../../../bench/measure/paired-turns.ts';
 import { median, percentile } from '../../../bench/measure/statistics.ts';
 import { readBenchOptions } from '../../../bench/options.ts';
+import { cpuUsOf } from '../../../bench/processes/process-cpu.ts';
 import { findRegressions } from '../../../bench/report/regressions.ts';
 import { renderComparison } from '../../../bench/report/render-comparison.ts';
 
@@ -33,6 +35,50 @@ describe('alternate', () => {
     const result = await alternate({ ours: side('A'), peer: side('B') }, 3, async () => void order.push('-'));
     expect(order.join('')).toBe('-A-B-A-B-A-B');
     expect(result).toEqual({ ours: [1, 3, 5], peer: [2, 4, 6] });
+  });
+});
+
+describe('short turns of two sides', () => {
+  /** Sides that take so much longer in each round, and note their turns. */
+  function sides(slowdown: readonly number[]) {
+    const order: string[] = [];
+    const side = (name: string, us: number) => () => {
+      order.push(name);
+      return Promise.resolve(us * (slowdown[Math.floor((order.length - 1) / 4)] ?? 1));
+    };
+    return { order, ours: side('A', 11), peer: side('B', 10) };
+  }
+
+  test('begin with another side each round, and come back to it', async () => {
+    const { order, ours, peer } = sides([]);
+    await pairedCost(ours, peer, 3);
+    expect(order.join('')).toBe('ABBABAABABBA');
+  });
+
+  test('are compared within their round, so that a slow machine changes neither side', async () => {
+    const { ours, peer } = sides([1, 3, 1, 9, 1]);
+    const { ours: cost, peer: beside } = await pairedCost(ours, peer, 5);
+    expect([cost, beside]).toEqual([expect.closeTo(11), expect.closeTo(10)]);
+  });
+});
+
+describe('the CPU time of a process', () => {
+  test('is that of all its threads, to less than a tick of the kernel', () => {
+    const counted = () => {
+      const { user, system } = process.cpuUsage();
+      return user + system;
+    };
+    const [clockBefore, before] = [cpuUsOf(process.pid), counted()];
+    while (counted() - before < 3_000);
+    const used = cpuUsOf(process.pid) - clockBefore;
+    expect(used).toBeGreaterThan(2_500);
+    expect(used).toBeLessThan(counted() - before + 2_000);
+  });
+
+  test('is not there for a process that is not', async () => {
+    const child = Bun.spawn(['true']);
+    await child.exited;
+    expect(() => cpuUsOf(child.pid)).toThrow('cannot be read');
   });
 });
 
