@@ -21,7 +21,7 @@ interface Context {
   readonly exchange: Exchange;
   readonly set: typeof untouched;
 }
-/** A route's stages and handler as one function, compiled by Elysia at the first call. */
+/** A route as Elysia compiles it at the first call. */
 type Composed = (context: Context) => Response | Promise<Response>;
 type Handler = (request: Bun.BunRequest) => Response | Promise<Response>;
 
@@ -37,8 +37,8 @@ const untouched = {
 };
 
 /**
- * The HTTP interface without a port: an Elysia application of the routes, with `RequestRules` around them. A listener
- * gives `handlers` to the runtime's router and the rest to `refuse`; tests, an embedding program and
+ * The HTTP interface without a port: the routes, each served by `RequestRules`. A listener gives `handlers` to the runtime's
+ * router and the rest to `refuse`; calls find their route in an Elysia application: tests, an embedding program and
  * `new Elysia().mount(app.handle)` call `handle`.
  */
 export class App {
@@ -71,14 +71,12 @@ export class App {
    */
   handlers(): Record<string, Record<string, Handler>> {
     const handlers: Record<string, Record<string, Handler>> = {};
-    for (const { method, path, compile } of this.#elysia.routes) {
-      let composed: Composed | undefined;
+    for (const route of this.routes) {
+      const { method, path } = route;
       // The runtime builds an object of parameters for whoever asks.
       const hasParams = path.includes(':');
       const serve: Handler = (request) => {
-        composed ??= compile() as unknown as Composed;
-        const exchange = this.#rules.begin(request);
-        return composed({ request, params: hasParams ? request.params : undefined, exchange, set: untouched });
+        return this.#rules.serve(this.#rules.begin(request), route, hasParams ? request.params : undefined);
       };
       const alsoHead = method === 'GET' ? { HEAD: serve } : {};
       handlers[path] = { ...handlers[path], [method]: serve, ...alsoHead };
@@ -142,22 +140,17 @@ export class App {
 function compose(routes: readonly Route[], rules: RequestRules): Elysia {
   const seen = new Set<string>();
   // Bodies are checked, never rewritten, and a path means only itself.
-  const elysia = new Elysia({ normalize: false, strictPath: true }).use(rules.plugin());
+  const elysia = new Elysia({ normalize: false, strictPath: true })
+    .decorate('exchange', undefined as unknown as Exchange)
+    .mapResponse({ as: 'global' }, ({ exchange }) => exchange.answer);
   for (const route of routes) {
     const shape = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`;
     assert(!seen.has(shape), `two routes for ${shape}`);
     seen.add(shape);
-    elysia.route(
-      route.method,
-      route.path,
-      // Elysia reads the text of a handler: one that returns a call is awaited, which costs what a small answer costs.
-      ({ exchange }) => {
-        const { entering } = exchange;
-        exchange.outcome =
-          entering === undefined ? route.handler(exchange) : entering.then(() => route.handler(exchange));
-      },
-      { transform: rules.entrance(route) },
-    );
+    // Elysia reads the text of a handler: one that returns a call is awaited, which costs what a small answer costs.
+    elysia.route(route.method, route.path, ({ exchange, params }) => {
+      exchange.answer = rules.serve(exchange, route, params);
+    });
   }
   return elysia as unknown as Elysia;
 }

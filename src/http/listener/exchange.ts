@@ -3,7 +3,7 @@ import type { Origin } from '../../access/authentication/authenticator.ts';
 import type { AccessLevel } from '../../access/grants.ts';
 import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
-import type { OpenStream, Route, RouteAnswer, RouteContext } from '../routing/route.ts';
+import type { OpenStream, Route, RouteContext } from '../routing/route.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
 import { namesMsgpack } from './msgpack/msgpack-answer.ts';
 
@@ -40,14 +40,12 @@ export class Exchange
   tables: readonly string[] = noTables;
   /** Whether a table that a body has named was to be changed. */
   hasChanged = false;
-  /** Settles when the handler may run, where a password had to be hashed before. */
-  entering: Promise<void> | undefined = undefined;
-  /** The result of the handler. */
-  outcome: RouteAnswer | Promise<RouteAnswer> = undefined;
   /** The foreign origin whose pages may read the answer. */
   openToOrigin: string | undefined = undefined;
   /** The answer, once there is one. */
   response: Response | undefined = undefined;
+  /** The answer for Elysia, which is given it by the handler of a call. */
+  answer: Response | Promise<Response> | undefined = undefined;
   readonly #host: ExchangeHost;
   #isAlone: boolean | undefined;
 

@@ -37,7 +37,7 @@ export class InFlightRequest {
   #stop: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #expired: ServiceError | undefined;
-  #giveUp: ((error: ServiceError) => void) | undefined;
+  #onExpired: ((error: ServiceError) => void) | undefined;
 
   constructor(request: Request, startedMs: number) {
     this.request = request;
@@ -53,20 +53,22 @@ export class InFlightRequest {
     return this.#signal;
   }
 
-  /** The outcome of the work, or the error of `expire`, whichever comes first. Only one work at a time is waited for. */
-  until<Value>(work: Promise<Value>): Promise<Value> {
-    return new Promise((resolve, reject) => {
-      this.#giveUp = reject;
-      work.then(resolve, reject);
-      if (this.#expired !== undefined) reject(this.#expired);
-    });
+  /** Tells of the error of `expire`. */
+  onExpired(tell: (error: ServiceError) => void): void {
+    this.#onExpired = tell;
+    if (this.#expired !== undefined) tell(this.#expired);
+  }
+
+  /** Throws the error of `expire`: nobody waits for what would be done next. */
+  throwIfExpired(): void {
+    if (this.#expired !== undefined) throw this.#expired;
   }
 
   /** Ends the wait for whatever is being done with this error, and asks the handler to stop. */
   expire(error: ServiceError): void {
     this.#expired = error;
     this.#stop?.abort(error);
-    this.#giveUp?.(error);
+    this.#onExpired?.(error);
   }
 }
 

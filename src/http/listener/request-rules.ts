@@ -1,4 +1,3 @@
-import { Elysia } from 'elysia';
 import type { Authenticator } from '../../access/authentication/authenticator.ts';
 import { everyone, nobody, requireModels } from '../../access/principal.ts';
 import type { LimitOptions } from '../../config/limits.ts';
@@ -8,7 +7,7 @@ import { isInferencePath, isOpenAiPath } from '../../protocol/inference/error-bo
 import { ServiceError } from '../../protocol/service-error.ts';
 import { readJson, type ScanJson } from '../routing/json-reader.ts';
 import { readQuery } from '../routing/query-parameters.ts';
-import type { BodySpec, JsonBody, Route } from '../routing/route.ts';
+import type { BodySpec, JsonBody, Route, RouteAnswer } from '../routing/route.ts';
 import { requireAccess } from '../routing/route-access.ts';
 import { errorReply, inferenceErrorReply, isFault, openAiErrorReply, toServiceError } from './error-response.ts';
 import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
@@ -58,15 +57,12 @@ export interface RequestRuleOptions {
   readonly isInferencePath?: (path: string) => boolean;
 }
 
-type ExchangeContext = { readonly exchange: Exchange; readonly params: Record<string, string> };
-
 /** Of a path in the access log. */
 const pathCharsMax = 500;
 
 /**
  * Everything between a request and its answer that is not a route's own business: request id, admission, limits before
- * the body, deadlines, error bodies, headers and what is counted. `plugin` puts the rules around the routes of an Elysia
- * application.
+ * the body, deadlines, error bodies, headers and what is counted.
  */
 export class RequestRules implements ExchangeHost {
   readonly inFlight: InFlightRequests;
@@ -82,32 +78,19 @@ export class RequestRules implements ExchangeHost {
     });
   }
 
-  /** The stages that all routes share: what a handler returned or what was thrown becomes the response. */
-  plugin() {
-    return new Elysia({ name: 'request-rules' })
-      .decorate('exchange', undefined as unknown as Exchange)
-      .mapResponse({ as: 'global' }, ({ exchange }) => this.#answer(exchange))
-      .onError({ as: 'global' }, ({ exchange, error }) => this.fail(exchange, error));
-  }
-
-  /** The stage before a route's handler. Elysia awaits it only where the route has a body. */
-  entrance(route: Route): (context: ExchangeContext) => void | Promise<void> {
-    if (route.body === undefined) {
-      return ({ exchange, params }) => {
-        exchange.entering = this.#enter(exchange, route, params);
-      };
+  /**
+   * Answers a request to a route: at once where nothing has to be waited for. Never throws or rejects: what a handler returned
+   * or what was thrown becomes the response.
+   */
+  serve(exchange: Exchange, route: Route, params: Record<string, string> | undefined): Response | Promise<Response> {
+    try {
+      const entering = this.#enter(exchange, route, params);
+      const answer =
+        entering === undefined ? this.#call(exchange, route) : entering.then(() => this.#call(exchange, route));
+      return answer instanceof Promise ? this.#whenAnswered(exchange, answer) : this.#answer(exchange, answer);
+    } catch (thrown) {
+      return this.fail(exchange, thrown);
     }
-    const { body } = route;
-    return async ({ exchange, params }) => {
-      await this.#enter(exchange, route, params);
-      const isMsgpack = namesMsgpack(exchange.request.headers.get('content-type'));
-      if (isMsgpack && route.msgpack !== true) throw noMsgpack();
-      const sent = await exchange.until(this.#readBody(body, exchange));
-      const { jsonDepthMax: depthMax } = this.#options.limits;
-      const bytes = isMsgpack ? msgpackToJson(sent, { bytesMax: body.bytesMax, depthMax }) : sent;
-      exchange.body = body.kind === 'bytes' ? bytes : this.#parse(bytes, body);
-      requireNamedModels(route, exchange);
-    };
   }
 
   begin(request: Request): Exchange {
@@ -162,7 +145,8 @@ export class RequestRules implements ExchangeHost {
     if (authenticator === undefined || route.access === 'open') return this.#allow(exchange, route);
     const session = authenticator.identify(exchange.request.headers, exchange);
     if (session instanceof Promise) {
-      return exchange.until(session).then((identified) => {
+      return session.then((identified) => {
+        exchange.throwIfExpired();
         exchange.identified(identified);
         this.#allow(exchange, route);
       });
@@ -174,6 +158,22 @@ export class RequestRules implements ExchangeHost {
   #allow(exchange: Exchange, route: Route): undefined {
     requireAccess(route, exchange, exchange.params);
     if (route.query !== undefined) exchange.query = readQuery(exchange.request.url, route.query);
+  }
+
+  #call(exchange: Exchange, route: Route): RouteAnswer | Promise<RouteAnswer> {
+    return route.body === undefined ? route.handler(exchange) : this.#callWithBody(exchange, route, route.body);
+  }
+
+  async #callWithBody(exchange: Exchange, route: Route, body: NonNullable<BodySpec>): Promise<RouteAnswer> {
+    const isMsgpack = namesMsgpack(exchange.request.headers.get('content-type'));
+    if (isMsgpack && route.msgpack !== true) throw noMsgpack();
+    const sent = await this.#readBody(body, exchange);
+    exchange.throwIfExpired();
+    const { jsonDepthMax: depthMax } = this.#options.limits;
+    const bytes = isMsgpack ? msgpackToJson(sent, { bytesMax: body.bytesMax, depthMax }) : sent;
+    exchange.body = body.kind === 'bytes' ? bytes : this.#parse(bytes, body);
+    requireNamedModels(route, exchange);
+    return route.handler(exchange);
   }
 
   async #readBody(spec: NonNullable<BodySpec>, exchange: Exchange): Promise<Uint8Array> {
@@ -211,14 +211,23 @@ export class RequestRules implements ExchangeHost {
     throw new ServiceError('invalid_request', 'the body is empty; this route takes a JSON object');
   }
 
-  #answer(exchange: Exchange): Response | Promise<Response> {
-    const { response, outcome } = exchange;
-    if (response !== undefined) return response;
-    if (!(outcome instanceof Promise)) return this.finish(exchange, toReply(outcome, exchange));
-    return exchange.until(outcome).then(
-      (answer) => this.finish(exchange, toReply(answer, exchange)),
-      (thrown) => this.fail(exchange, thrown),
-    );
+  /** The outcome of the handler, or the error of its expiry, whichever comes first. */
+  #whenAnswered(exchange: Exchange, outcome: Promise<RouteAnswer>): Promise<Response> {
+    return new Promise((resolve) => {
+      exchange.onExpired((error) => resolve(this.fail(exchange, error)));
+      outcome.then(
+        (answer) => resolve(exchange.response ?? this.#answer(exchange, answer)),
+        (thrown) => resolve(exchange.response ?? this.fail(exchange, thrown)),
+      );
+    });
+  }
+
+  #answer(exchange: Exchange, answer: RouteAnswer): Response {
+    try {
+      return this.finish(exchange, toReply(answer, exchange));
+    } catch (thrown) {
+      return this.fail(exchange, thrown);
+    }
   }
 
   /** The error that the caller may see for what was thrown. A failure of the server itself goes to the log. */

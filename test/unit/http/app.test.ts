@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { Type } from '@sinclair/typebox';
 import { Elysia } from 'elysia';
+import type { Session } from '../../../src/access/access-state.ts';
+import { everyone } from '../../../src/access/principal.ts';
 import { limits } from '../../../src/config/limits.ts';
 import type { RequestObservation } from '../../../src/http/listener/app.ts';
 import { inferenceErrorReply } from '../../../src/http/listener/error-response.ts';
@@ -386,6 +388,44 @@ describe('admission and deadlines', () => {
     const answer = app.handle(new Request('http://localhost/wait'));
     app.inFlight.expireAll();
     expect(await messageOf(answer)).toStartWith('503 unavailable');
+  });
+
+  test('what was given up before its handler began is never begun', async () => {
+    const begun: string[] = [];
+    const late = Promise.withResolvers<Session>();
+    const authenticator = { identify: () => late.promise };
+    const wait = get('/wait', () => void begun.push('password'), { access: 'authenticated' });
+    const body = { kind: 'bytes', bytesMax: 1_000 } as const;
+    const read = defineRoute({
+      ...described,
+      method: 'POST',
+      path: '/read',
+      body,
+      handler: () => void begun.push('body'),
+    });
+    const app = testApp({ routes: [wait, read], authenticator });
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const answers = [
+      app.handle(new Request('http://localhost/wait')),
+      app.handle(new Request('http://localhost/read', { method: 'POST', body: readable })),
+    ];
+    app.inFlight.expireAll();
+    for (const answer of answers) expect(await messageOf(answer)).toStartWith('503 unavailable');
+    late.resolve({ principal: everyone, rowFilter: undefined });
+    await new Blob(['late'])
+      .stream()
+      .pipeTo(writable)
+      .catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).toEqual([]);
+  });
+
+  test('an answer that cannot be sent is a fault, and is answered', async () => {
+    const broken = () => reply(200, 1, { 'x-broken': 'two\nlines' });
+    const app = testApp({ routes: [get('/now', broken), get('/later', () => Promise.resolve().then(broken))] });
+    for (const path of ['/now', '/later'])
+      expect(await messageOf(app.handle(new Request(`http://localhost${path}`)))).toStartWith('500 internal');
+    expect(app.inFlight.count).toBe(0);
   });
 
   test('bodies together are bounded', async () => {
