@@ -30,8 +30,10 @@ export interface ApiKey {
 
 type Filters = ReadonlyMap<string, object>;
 
-/** The grants of a user, with those of all its roles and groups. */
-interface Held {
+/** The grants of a user, with those of all its roles and groups, or of one of its keys. */
+export interface Held {
+  /** Of the user. */
+  readonly name: string;
   readonly grants: readonly Grant[];
   readonly rowFilter: RowFilters | undefined;
 }
@@ -169,37 +171,38 @@ export class AccessState {
     return this.allSubjectsOf(subject).flatMap((each) => this.grantsOf(each));
   }
 
-  /** The grants of a user that gives its password. */
-  sessionOfUser(user: User): Session {
-    const { grants: held, rowFilter } = this.#heldBy(user);
-    return { principal: { kind: 'granted', name: user.name, grants: held }, rowFilter };
-  }
-
   /** The grants of a key's holder: never more than its user. Undefined when that one is gone. */
-  sessionOfKey(key: ApiKey): Session | undefined {
-    const user = this.#users.get(key.userName);
+  heldByKey({ userName, permissions, rowFilter }: ApiKey): Held | undefined {
+    const user = this.#users.get(userName);
     if (user === undefined) return undefined;
+    const held = this.heldBy(user);
     // Shared by all keys of the user: thousands of copies would not fit into the caches of the processor.
-    const { grants: held, rowFilter } = this.#heldBy(user);
-    const grants = key.permissions === undefined ? held : commonGrants(held, key.permissions);
-    const principal = { kind: 'granted', name: user.name, keyId: key.keyId, grants } as const;
-    return { principal, rowFilter: key.rowFilter === undefined ? rowFilter : this.#rowFilter(user, key.rowFilter) };
+    if (permissions === undefined && rowFilter === undefined) return held;
+    return {
+      name: user.name,
+      grants: permissions === undefined ? held.grants : commonGrants(held.grants, permissions),
+      rowFilter: rowFilter === undefined ? held.rowFilter : this.#rowFilter(user, rowFilter),
+    };
   }
 
   /** Users who are global administrators of all documents, and can come in: with a password, or with a key that is valid. */
   reachableAdmins(nowMs: number): string[] {
     return this.users().flatMap((user) => {
-      if (!isAdmin(this.sessionOfUser(user))) return [];
+      if (!isAdmin(this.heldBy(user))) return [];
       const keys = this.keysOf(user.name).filter(({ expiresMs }) => expiresMs === undefined || expiresMs > nowMs);
-      const hasKey = keys.some((key) => isAdmin(this.sessionOfKey(key)));
+      const hasKey = keys.some((key) => isAdmin(this.heldByKey(key)));
       return user.passwordHash !== null || hasKey ? [user.name] : [];
     });
   }
 
-  #heldBy(user: User): Held {
+  heldBy(user: User): Held {
     const known = this.#held.get(user.name);
     if (known !== undefined) return known;
-    const held = { grants: this.effectiveGrants(user.name), rowFilter: this.#rowFilter(user, undefined) };
+    const held = {
+      name: user.name,
+      grants: this.effectiveGrants(user.name),
+      rowFilter: this.#rowFilter(user, undefined),
+    };
     this.#held.set(user.name, held);
     return held;
   }
@@ -216,9 +219,13 @@ export class AccessState {
   }
 }
 
-function isAdmin(session: Session | undefined): boolean {
-  if (session?.principal.kind !== 'granted') return false;
-  return session.rowFilter === undefined && coversEverything(session.principal.grants);
+function isAdmin(held: Held | undefined): boolean {
+  return held !== undefined && held.rowFilter === undefined && coversEverything(held.grants);
+}
+
+/** The session of who has given the password of a user, or one of its keys. */
+export function sessionOf({ name, grants, rowFilter }: Held, keyId: string | undefined): Session {
+  return { principal: { kind: 'granted', name, grants, keyId }, rowFilter };
 }
 
 function setOrDelete<Value>(map: Map<string, Value>, key: string, value: Value, size: number): void {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { AccessState, Session } from '../access-state.ts';
+import { type AccessState, type Session, sessionOf } from '../access-state.ts';
 import { type Credential, readCredential } from './credentials.ts';
 import { FailureThrottle } from './failure-throttle.ts';
 import { isSecret } from './key-secret.ts';
@@ -58,7 +58,7 @@ export class CatalogAuthenticator implements Authenticator {
         'this needs a credential: send "Authorization: Bearer KEY"',
       );
     const known = this.#verified.find(header);
-    if (known !== undefined && this.#isFresh(known)) return known.session;
+    if (known !== undefined && this.#isFresh(known)) return sessionOf(known.held, known.keyId);
     const credential = readCredential(header);
     if (credential === undefined) throw this.#failed('malformed', origin.clientAddress());
     return credential.kind === 'key'
@@ -75,8 +75,8 @@ export class CatalogAuthenticator implements Authenticator {
   /** An entry that is not is checked again, and takes its place. */
   #isFresh({ expiresMs, untilMs }: Verified): boolean {
     const { clock } = this.#deps;
-    if (expiresMs !== undefined && clock.nowMs() >= expiresMs) return false;
-    return untilMs === undefined || clock.monotonicMs() < untilMs;
+    if (expiresMs !== Number.POSITIVE_INFINITY && clock.nowMs() >= expiresMs) return false;
+    return untilMs === Number.POSITIVE_INFINITY || clock.monotonicMs() < untilMs;
   }
 
   #identifyKey({ keyId, secret }: Extract<Credential, { kind: 'key' }>, header: string, origin: Origin): Session {
@@ -84,13 +84,14 @@ export class CatalogAuthenticator implements Authenticator {
     const key = state.key(keyId);
     // An unknown id costs what a wrong secret costs.
     const isRight = isSecret(secret, key?.secretSha256 ?? noDigest);
-    const session = key === undefined || !isRight ? undefined : state.sessionOfKey(key);
-    if (key === undefined || session === undefined) throw this.#failed('wrong', origin.clientAddress());
+    const held = key === undefined || !isRight ? undefined : state.heldByKey(key);
+    if (key === undefined || held === undefined) throw this.#failed('wrong', origin.clientAddress());
     if (key.expiresMs !== undefined && clock.nowMs() >= key.expiresMs) {
       throw this.#refused('expired', origin.clientAddress(), 'the key has expired');
     }
-    this.#verified.add(header, { session, expiresMs: key.expiresMs, untilMs: undefined });
-    return session;
+    const expiresMs = key.expiresMs ?? Number.POSITIVE_INFINITY;
+    this.#verified.add(header, { held, keyId, expiresMs, untilMs: Number.POSITIVE_INFINITY });
+    return sessionOf(held, keyId);
   }
 
   async #identifyUser(
@@ -112,9 +113,10 @@ export class CatalogAuthenticator implements Authenticator {
     if (isRight && epoch !== this.#epoch)
       return this.#identifyUser({ kind: 'password', user: name, password }, header, client);
     if (!isRight || user === undefined) throw this.#failed('wrong', client);
-    const session = state.sessionOfUser(user);
-    this.#verified.add(header, { session, expiresMs: undefined, untilMs: clock.monotonicMs() + passwordKeptMs });
-    return session;
+    const held = state.heldBy(user);
+    const untilMs = clock.monotonicMs() + passwordKeptMs;
+    this.#verified.add(header, { held, keyId: undefined, expiresMs: Number.POSITIVE_INFINITY, untilMs });
+    return sessionOf(held, undefined);
   }
 
   #failed(reason: Refusal, client: string | undefined): ServiceError {
