@@ -156,7 +156,7 @@ class Turns implements Disposable {
     return new Turns(side, await openConnections(side.port, clients), cpuUs);
   }
 
-  /** CPU of the server process for one request of so many, in microseconds. */
+  /** CPU of the server process for one of these requests, in microseconds. */
   async take(requests = this.#side.requestsPerTurn): Promise<number> {
     const before = this.#cpuUs();
     await burst(this.#connections, requests, this.#next);

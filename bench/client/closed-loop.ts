@@ -56,7 +56,7 @@ export function openConnections(port: number, clients: number): Promise<HttpConn
   return Promise.all(Array.from({ length: clients }, () => HttpConnection.open(port)));
 }
 
-/** So many requests over open connections, one in flight on each: a turn that may take a few milliseconds. */
+/** A number of requests over open connections, one in flight on each: a turn that may take a few milliseconds. */
 export async function burst(
   connections: readonly HttpConnection[],
   requests: number,
