@@ -29,7 +29,10 @@ export async function verifyBackup(
     const lines = table.files.flat();
     const files = [...own, ...lines];
     for (const file of lines) {
-      for await (const page of readLines(store, file)) for (const line of page.lines) readLine(line, table.parts);
+      for await (const { lines: read, release } of readLines(store, file)) {
+        for (const line of read) readLine(line, table.parts);
+        release();
+      }
     }
     const documents = table.manifest.ranges.reduce((sum, range) => sum + range.documents, 0);
     tables.push({ name, documents, files: files.length, bytes: files.reduce((sum, file) => sum + file.bytes, 0) });

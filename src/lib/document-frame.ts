@@ -228,7 +228,14 @@ export class FrameBuilder extends RowTable {
     return copy;
   }
 
-  /** The frame's bytes; the builder must not be used afterwards. */
+  /** Takes all rows out; the buffers stay for the next ones. */
+  clear(): void {
+    this.rows.fill(0, 0, this.count * rowBytes);
+    this.count = 0;
+    this.heapLength = 0;
+  }
+
+  /** The frame's bytes, a copy; the builder must not be used afterwards but for `clear`. */
   finish(): Uint8Array<ArrayBuffer> {
     const heapOffset = headerBytes + this.count * rowBytes;
     const bytes = new Uint8Array(heapOffset + this.heapLength);

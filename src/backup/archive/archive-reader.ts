@@ -1,3 +1,4 @@
+import { freeBytes } from '../../lib/free-bytes.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
 import { type ArchiveFile, type BlockEntry, blockBytesMax, corrupted } from './manifest.ts';
 import { declaredSize } from './zstd-frame.ts';
@@ -13,6 +14,8 @@ interface LinePage {
   lines: Buffer[];
   /** Where the line after each of them begins. */
   next: LinePosition[];
+  /** Gives the memory of the lines back; they are gone then. */
+  release(): void;
 }
 
 const newline = 0x0a;
@@ -37,7 +40,9 @@ export async function* readBlocks(
     checkBlock(file.name, bytes, entry);
     hash.update(bytes);
     at += entry.bytes;
-    if (number >= from) yield { number, bytes: await decompress(file.name, bytes, entry) };
+    const text = number >= from ? await decompress(file.name, bytes, entry) : undefined;
+    freeBytes(bytes);
+    if (text) yield { number, bytes: text };
   }
   if (hash.digest('hex') !== file.sha256) throw corrupted(file.name, 'does not match its checksum');
 }
@@ -58,12 +63,14 @@ export async function* readLines(
     if (first === undefined) rest = Buffer.concat([rest, text.subarray(skipped)]);
     else {
       if (rest.byteLength > 0) lines[0] = Buffer.concat([rest, text.subarray(skipped, first - 1)]);
-      rest = text.subarray(ends.at(-1));
+      // A copy: the text is released with its lines.
+      rest = Buffer.from(text.subarray(ends.at(-1)));
     }
     if (rest.byteLength > lineBytesMax) throw corrupted(file.name, 'has a line that is too long');
     // A line that ends in this block has the next one behind it.
     const next = ends.map((end) => positionIn(number, end, text.byteLength));
-    if (lines.length > 0) yield { lines, next };
+    if (lines.length > 0) yield { lines, next, release: () => freeBytes(bytes) };
+    else freeBytes(bytes);
   }
   if (rest.byteLength > 0) throw corrupted(file.name, 'ends in the middle of a line');
 }

@@ -48,7 +48,7 @@ export class RangeLoad {
   readonly #rangeId: number;
   readonly #source: RangeSource;
   readonly #signal: AbortSignal;
-  #frame = new FrameBuilder(frameRows, frameBytes);
+  readonly #frame = new FrameBuilder(frameRows, frameBytes);
   /** Behind the last line that is in the frame or the range. */
   #cursor: LoadCursor = { file: 0, block: 0, byte: 0 };
   /** The last entry on its way into the log: while it is synced, the next one is made. */
@@ -80,7 +80,7 @@ export class RangeLoad {
     for (const [number, file] of files.entries()) {
       if (number < from.file) continue;
       const start = number === from.file ? from : undefined;
-      for await (const { lines, next } of readAhead(readLines(store, file, start))) {
+      for await (const { lines, next, release } of readAhead(readLines(store, file, start))) {
         this.#signal.throwIfAborted();
         for (const [at, line] of lines.entries()) {
           const read = readLine(line, known);
@@ -89,6 +89,7 @@ export class RangeLoad {
           this.#cursor = { file: number, ...must(next[at], 'a position behind each line') };
           if (this.#isFull) await this.#flush();
         }
+        release();
         failpoint('restore.after-block');
       }
     }
@@ -166,7 +167,7 @@ export class RangeLoad {
     await this.#keepUp();
     const timeMs = this.#deps.clock.nowMs();
     const frame = this.#frame.finish();
-    this.#frame = new FrameBuilder(frameRows, frameBytes);
+    this.#frame.clear();
     await this.#appended;
     failpoint('restore.before-entry');
     this.#appended = this.#deps.log.append({

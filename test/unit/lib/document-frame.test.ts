@@ -86,6 +86,25 @@ describe('document frame', () => {
     );
   });
 
+  test('is built by a builder that was cleared as by a new one', () => {
+    const used = new FrameBuilder(1, 1);
+    for (let row = 0; row < 3; row += 1) {
+      used.append(rowKind.put, `key${row}`, body);
+      used.setFlags(row, rowOrdinalIsNew);
+      used.setOrdinal(row, 7);
+      used.setTtlBaseMs(row, 8);
+    }
+    used.finish();
+    used.clear();
+    expect([used.rowCount, used.byteLength]).toEqual([0, new FrameBuilder().byteLength]);
+    const built = [used, new FrameBuilder()].map((builder) => {
+      builder.append(rowKind.delete, 'k', new Uint8Array(0));
+      builder.append(rowKind.put, 'l', body);
+      return builder.finish();
+    });
+    expect(built[0]).toEqual(built[1] as Uint8Array<ArrayBuffer>);
+  });
+
   test('refuses bytes that are not a whole frame', () => {
     const builder = new FrameBuilder();
     builder.append(rowKind.put, 'k', body);
