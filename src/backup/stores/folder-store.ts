@@ -29,7 +29,7 @@ export class FolderStore implements ObjectStore {
       write: (bytes) => failing(() => file.write(bytes)),
       // Its name becomes durable with that of the manifest that is created in its folder.
       close: () => failing(() => this.#publish(file, partial, path)).then(() => undefined),
-      abort: () => discard(file, partial),
+      abort: () => this.#discard(file, partial),
     };
   }
 
@@ -41,7 +41,7 @@ export class FolderStore implements ObjectStore {
       try {
         await file.write(bytes);
       } catch (error) {
-        await discard(file, partial);
+        await this.#discard(file, partial);
         throw error;
       }
       const creation = await this.#publish(file, partial, path);
@@ -104,9 +104,16 @@ export class FolderStore implements ObjectStore {
       await rm(partial, { force: true });
       return creation;
     } catch (error) {
-      await discard(file, partial);
+      await this.#discard(file, partial);
       throw error;
     }
+  }
+
+  /** Lets go of an unfinished file, as far as that is possible. */
+  async #discard(file: SteadyFile, partial: string): Promise<void> {
+    await this.#folders.catch(() => undefined);
+    await file.abandon();
+    await rm(partial, { force: true }).catch(() => undefined);
   }
 
   /** The path of an object to be written, its folders made. */
@@ -153,12 +160,6 @@ async function openNew(path: string): Promise<SteadyFile> {
 /** Makes new folders durable, from `folder` up to the first that was made: a folder is there when the one above it says so. */
 async function syncAbove(folder: string, made: string): Promise<void> {
   for (let each = folder; each !== dirname(made); each = dirname(each)) await syncFolder(dirname(each));
-}
-
-/** Lets go of an unfinished file, as far as that is possible. */
-async function discard(file: SteadyFile, partial: string): Promise<void> {
-  await file.abandon();
-  await rm(partial, { force: true }).catch(() => undefined);
 }
 
 async function syncFolder(path: string): Promise<void> {
