@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 26fac05e53e6f7d47c79bf14faab0598c540b7c55d5ef5aa82bfd8e2ec6601e4
+// SHA-256 of its sources: e2e438e20e6282d1f5e83241a876cf3c588d458eb2a86ec526eed55ff5116908
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -213,13 +213,10 @@ export declare function orderPage(optionsJson: string, planJson: string, hitsJso
  */
 export declare function query(handles: Array<number>, vectorHandles: Array<number>, planJson: string, vectors: Uint8Array, operation: number, isAlone: boolean): NativeHits | Promise<NativeHits>;
 
-/** Gives the writer's memory and threads back until something needs them. */
-export declare function releaseIndexWriter(handle: number): Promise<void>;
-
 /** The JSON text of a stored vector, given as the body of a vector row. */
 export declare function renderVector(body: Uint8Array): string;
 
-/** As `releaseIndexWriter`, and begins what the index puts off until it rests. */
+/** Begins what the index puts off until it rests. */
 export declare function restIndex(handle: number): Promise<void>;
 
 /** Checks one JSON text of any type. */

@@ -217,11 +217,12 @@ export const limits = {
   visibilityDelayMs: 200,
   /** While rows keep coming and commits are slow, up to this. */
   busyVisibilityDelayMs: 2 * secondMs,
-  visibilityBytesMax: 16 * MiB,
+  /** Each commit makes a segment, and small ones are merged: under load they are as large as memory for one allows. */
+  visibilityBytesMax: 32 * MiB,
   checkpointIntervalMs: 30 * secondMs,
-  /** Indexes that hold a writer (threads, megabytes) at one time; the one written longest ago gives its own back. */
+  /** Indexes that hold rows that no commit shows (megabytes) at one time; the one written longest ago shows its own. */
   indexWritersMax: 128,
-  /** An index's writer is given back after this long without a row. */
+  /** An index rests after this long without a row. */
   writerIdleMs: 5 * secondMs,
   /** The same for an index of vectors, which until then scans its newest rows in every query. */
   vectorWriterIdleMs: 1 * secondMs,

@@ -77,12 +77,7 @@ export class NativeIndex {
     return callNative(() => nativeAddon().indexMemoryBytes(this.handle));
   }
 
-  /** Gives the writer's memory and threads back until something needs them. */
-  async releaseWriter(): Promise<void> {
-    await awaitNative(() => nativeAddon().releaseIndexWriter(this.handle));
-  }
-
-  /** As `releaseWriter`, and begins what the index puts off until it rests. */
+  /** Begins what the index puts off until it rests. */
   async rest(): Promise<void> {
     await awaitNative(() => nativeAddon().restIndex(this.handle));
   }

@@ -13,9 +13,7 @@ export interface RangeIndex {
   stats(): RangeIndexStats;
   /** Bytes of index files that are in memory and wait for a checkpoint. */
   memoryBytes(): number;
-  /** Frees the writer's memory and threads until something needs them. */
-  releaseWriter(): Promise<void>;
-  /** As `releaseWriter`, and begins what the index puts off until it rests. */
+  /** Begins what the index puts off until it rests. */
   rest(): Promise<void>;
   /** Checks the checksums of all files. Fails with `index_damaged`. */
   verify(): Promise<void>;

@@ -1,4 +1,4 @@
-/** An index with a writer: threads and several megabytes, until it is given back. */
+/** An index that writes: rows that no commit shows take megabytes, until they are committed. */
 export interface WriterHolder {
   /** Shows what was applied, then gives the writer back, when nothing else is to be done. */
   releaseWriterSoon(): void;

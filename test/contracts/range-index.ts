@@ -118,19 +118,6 @@ export function rangeIndexContract({ open, frame, found }: IndexUnderTest): void
       await again.close();
     });
 
-    test('goes on after its writer was given back', async () => {
-      using directory = new TemporaryDirectory();
-      const index = await open(join(directory.path, 'i'), false);
-      await index.apply(frame([row(1, 1, 'amber')]));
-      await index.commit(1);
-      await index.releaseWriter();
-      expect(await found(index)).toEqual([1]);
-      await index.apply(frame([row(2, 2, 'birch')]));
-      await index.commit(2);
-      expect(await found(index)).toEqual([1, 2]);
-      await index.close();
-    });
-
     test('a wipe leaves nothing', async () => {
       using directory = new TemporaryDirectory();
       const path = join(directory.path, 'i');

@@ -65,7 +65,6 @@ class KeepingIndex {
         memoryBytes: 0,
       }),
       memoryBytes: () => 0,
-      releaseWriter: async () => {},
       rest: async () => {},
       verify: async () => {},
       close: async () => {},

@@ -7,7 +7,7 @@ use crate::written_checkpoint::WrittenCheckpoint;
 /// An index that follows the rows of one range. It can be thrown away at any time: what it holds is derived, and it
 /// catches up from the sequence that its last durable checkpoint names.
 ///
-/// `apply`, `commit`, `checkpoint`, `release_writer` and `rest` come one at a time; searches run beside them and see one commit.
+/// `apply`, `commit`, `checkpoint` and `rest` come one at a time; searches run beside them and see one commit.
 pub trait DerivedIndex: Send + Sync {
     /// Takes the rows of a frame, in order; they are seen after the next commit. Rows of kinds that are none of the
     /// index's business are stepped over. Rows may come again after a restart; applying them twice changes nothing.
@@ -24,12 +24,7 @@ pub trait DerivedIndex: Send + Sync {
     /// Writes what makes the newest commit durable, and waits for no disk.
     fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError>;
 
-    /// Frees memory and threads that only writing needs, when nothing waits for a commit.
-    fn release_writer(&self) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    /// As `release_writer`, and begins the work that was put off until the index rests. That work goes on beside
+    /// Begins the work that was put off until the index rests, when nothing waits for a commit. That work goes on beside
     /// everything else.
     fn rest(&self) -> Result<(), EngineError>;
 

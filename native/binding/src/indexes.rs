@@ -158,13 +158,7 @@ pub fn checkpoint_indexes(
     }))
 }
 
-/// Gives the writer's memory and threads back until something needs them.
-#[napi(ts_return_type = "Promise<void>")]
-pub fn release_index_writer(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
-    on_index(&env, handle, |index| index.derived().release_writer())
-}
-
-/// As `releaseIndexWriter`, and begins what the index puts off until it rests.
+/// Begins what the index puts off until it rests.
 #[napi(ts_return_type = "Promise<void>")]
 pub fn rest_index(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
     on_index(&env, handle, |index| index.derived().rest())

@@ -249,38 +249,21 @@ fn an_index_in_memory_leaves_nothing_on_disk() {
 }
 
 #[test]
-fn a_released_writer_opens_again() {
+fn segments_of_single_writes_are_merged_beside_the_commits() {
     let scratch = Scratch::new();
     let index = open(scratch.path());
-    apply(&index, &rows(0, 500, "alpha"), 1);
-    index.release_writer().expect("refused: rows wait for a commit");
-    assert_eq!(index.stats().uncommitted_rows, 500);
-    index.commit(500).expect("a commit");
-    assert!(index.stats().writer_is_open);
-    index.release_writer().expect("released");
-    assert!(!index.stats().writer_is_open);
-    apply(&index, &rows(500, 900, "alpha"), 501);
-    index.commit(900).expect("a commit");
-    assert_eq!(count(&index, "alpha"), 900);
-}
-
-#[test]
-fn commits_of_few_documents_hold_no_writer_until_their_segments_are_to_be_merged() {
-    let scratch = Scratch::new();
-    let index = open(scratch.path());
-    let mut with_a_writer = Vec::new();
-    for at in 0..30 {
+    for at in 0..60 {
         // Each takes a document from the commit before.
         apply(&index, &rows(at.max(1) - 1, at + 1, "alpha"), u64::from(at) * 2 + 1);
         index.commit(u64::from(at) * 2 + 2).expect("a commit");
         let stats = index.stats();
         assert_eq!((count(&index, "alpha"), stats.doc_count), (at as usize + 1, u64::from(at) + 1));
-        with_a_writer.extend(stats.writer_is_open.then_some(at));
+        index.wait_for_merges();
+        assert!(index.stats().segment_count < 12, "{:?}", index.stats());
     }
-    assert!(with_a_writer.first().is_some_and(|&first| first > 5), "commits {with_a_writer:?} held one");
     rest(&index);
-    assert_eq!((count(&index, "alpha"), index.stats().writer_is_open), (30, false));
-    // What the writer has merged beside the commits may be so large by then that the latest documents stay apart.
+    assert_eq!(count(&index, "alpha"), 60);
+    // What was merged beside the commits may be so large by then that the latest documents stay apart.
     assert!(index.stats().segment_count <= 2, "{:?}", index.stats());
     index.verify().expect("all checksums match");
 }
@@ -295,7 +278,6 @@ fn commits_of_few_documents_are_kept_by_a_checkpoint_with_what_they_delete() {
     index.commit(22).expect("a commit of deletes alone");
     apply(&index, &rows(5, 6, "beta"), 23);
     index.commit(23).expect("a commit");
-    assert!(!index.stats().writer_is_open);
     index.checkpoint().expect("a checkpoint");
     apply(&index, &rows(6, 20, "beta"), 24);
     index.commit(37).expect("a commit that is lost");
@@ -308,7 +290,7 @@ fn commits_of_few_documents_are_kept_by_a_checkpoint_with_what_they_delete() {
     apply(&index, &rows(0, 500, "gamma"), 44);
     index.commit(543).expect("a large commit");
     apply(&index, &rows(0, 10, "delta"), 544);
-    index.release_writer().expect("refused: rows wait for a commit");
+    index.rest().expect("refused: rows wait for a commit");
     index.commit(553).expect("a commit");
     rest(&index);
     assert_eq!((count(&index, "gamma"), count(&index, "delta")), (490, 10));
@@ -329,7 +311,7 @@ fn an_index_at_rest_becomes_one_segment_and_stays_as_durable_as_it_was() {
     let before = index.stats();
     rest(&index);
     let after = index.stats();
-    assert_eq!((before.segment_count, after.segment_count, after.writer_is_open), (4, 1, false));
+    assert_eq!((before.segment_count, after.segment_count), (4, 1));
     assert_eq!((count(&index, "alpha"), count(&index, "beta")), (55, 5));
     assert_eq!(after.checkpoint_sequence, 60, "nobody asked for more");
     index.checkpoint().expect("a checkpoint");

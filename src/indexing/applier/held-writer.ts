@@ -42,9 +42,8 @@ export class HeldWriter implements WriterHolder {
   }
 
   /** Gives the writer back because others need it. What the index puts off until it rests waits on. */
-  async release(index: RangeIndex | undefined): Promise<void> {
+  release(): void {
     this.#isWanted = false;
-    await index?.releaseWriter();
     this.closed();
   }
 

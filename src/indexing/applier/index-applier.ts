@@ -312,7 +312,7 @@ export class IndexApplier implements Service {
     if (this.#stop.signal.aborted || this.#damage.isSuspect || this.#isCheckpointWanted) return;
     if (this.progress.isAwaited(this.#applied.applied)) return;
     if (this.#writer.isWanted) {
-      await this.#writer.release(this.index);
+      this.#writer.release();
       return;
     }
     const dueMs = this.#applied.restMs;

@@ -70,7 +70,7 @@ export class PublishSchedule {
     const { visibilityBytes, visibilityMs } = this.#options;
     if (this.#unpublishedBytes >= visibilityBytes) return true;
     // While more is coming, a waiter is worth a commit only every so often: commits, not rows, are what costs then.
-    if (isAwaited && (isIdle || this.#unpublishedBytes >= visibilityBytes / 8)) return true;
+    if (isAwaited && (isIdle || this.#unpublishedBytes >= visibilityBytes / 16)) return true;
     return nowMs - this.#unpublishedSince >= (isIdle ? visibilityMs : this.#busyDelayMs());
   }
 

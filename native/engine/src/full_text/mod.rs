@@ -14,6 +14,7 @@ mod first_docs;
 mod highlight;
 mod key_fences;
 mod mapping;
+mod merging;
 mod options;
 mod plan;
 mod query;

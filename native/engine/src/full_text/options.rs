@@ -38,7 +38,7 @@ fn default_analysis_version() -> u32 {
 }
 
 fn default_writer_budget_bytes() -> usize {
-    48_000_000
+    64_000_000
 }
 
 fn default_memory_files_bytes_max() -> usize {

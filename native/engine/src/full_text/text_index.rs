@@ -8,20 +8,21 @@ use std::time::Instant;
 
 use tantivy::schema::Schema;
 use tantivy::store::Compressor;
-use tantivy::{FutureResult, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
+use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
 
 use super::aggregate::CounterCache;
 use super::documents::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
 use super::mapping::TableMapping;
+use super::merging::SegmentMerge;
 use super::options::IndexOptions;
 use super::query::{DocsByString, FilterCache, IndexFields};
 use super::segment_columns::ColumnCache;
 use super::slots::{SlotTable, TakenSlots};
 use super::storage::{IndexDirectory, TextFiles, accept_checkpoint, open_directory, write_checkpoint};
 use super::term_count::TermCount;
-use super::writing::{CommitPayload, IdleMerger, TextWriter, segments_to_merge};
+use super::writing::{CommitPayload, Merger, TextWriter, merges_at_rest, merges_while_writing};
 use crate::error::EngineError;
 use crate::frame::Frame;
 use crate::retrieval::OrdinalCache;
@@ -45,11 +46,12 @@ pub struct TextIndex {
     ordinals: Arc<OrdinalCache>,
     term_count: TermCount,
     writing: Mutex<TextWriter>,
-    /// Known without waiting for the one who writes.
-    writer_is_open: Arc<AtomicBool>,
     /// `None` for an index in memory.
     checkpoints: Option<Mutex<TextFiles>>,
-    merger: Mutex<IdleMerger>,
+    /// Locked before `writing` where both are.
+    merger: Mutex<Merger>,
+    /// No row has come since the index was told to rest.
+    is_resting: AtomicBool,
     closed: AtomicBool,
     this: Weak<Self>,
     applied_sequence: AtomicU64,
@@ -123,10 +125,10 @@ impl TextIndex {
             strings: Arc::default(),
             ordinals: Arc::default(),
             term_count: TermCount::default(),
-            writer_is_open: writer.open_flag(),
             writing: Mutex::new(writer),
             checkpoints: files.map(Mutex::new),
             merger: Mutex::default(),
+            is_resting: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             this: this.clone(),
             applied_sequence: AtomicU64::new(payload.sequence),
@@ -187,52 +189,84 @@ impl TextIndex {
         }
     }
 
-    fn release(&self, writing: &mut TextWriter) -> Result<(), EngineError> {
-        if writing.release()? { self.reload(writing) } else { Ok(()) }
+    /// Starts merges where some are due and none are under way.
+    fn start_merges(&self) -> Result<(), EngineError> {
+        let mut merger = self.merger();
+        if merger.is_at_work() || self.due_segments()?.is_empty() {
+            return Ok(());
+        }
+        let this = Weak::clone(&self.this);
+        merger.start(move || {
+            if let Some(this) = this.upgrade() {
+                this.merge_in_turn();
+            }
+        });
+        Ok(())
     }
 
-    /// Merges until rows come or all is well, and releases the writer; rows are taken all the while. What fails is tried
-    /// again the next time that the index rests: its segments stay as they were.
-    fn merge_at_rest(&self) {
-        while let Ok(Some(merge)) = self.start_merge() {
-            let outcome = merge.wait();
-            if self.reload(&self.writing()).is_err() || outcome.is_err() {
+    /// Segments of the newest commit that are to become one; none when all is well.
+    fn due_segments(&self) -> Result<Vec<SegmentMeta>, EngineError> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let mut segments = self.segments()?;
+        let is_resting = self.is_resting.load(Ordering::Relaxed);
+        let due = if is_resting { merges_at_rest(&segments) } else { merges_while_writing(&segments) };
+        segments.retain(|segment| due.contains(&segment.id()));
+        Ok(segments)
+    }
+
+    /// Merges one after another until none is due; rows are taken all the while. What fails is tried again after the next
+    /// commit or rest: the segments stay as they were.
+    fn merge_in_turn(&self) {
+        while let Ok(Some(merge)) = self.begin_merge() {
+            if self.run_merge(merge).is_err() {
                 break;
             }
             self.refresh_counters();
         }
-        let mut writing = self.writing();
-        if self.uncommitted_rows.load(Ordering::Relaxed) == 0 {
-            let _ = self.release(&mut writing);
-        }
-        drop(writing);
         let durable = self.checkpoint_sequence.load(Ordering::Acquire);
-        if durable == self.applied_sequence.load(Ordering::Acquire) {
+        if self.is_resting.load(Ordering::Relaxed) && durable == self.applied_sequence.load(Ordering::Acquire) {
             // The same commit in fewer segments; otherwise a checkpoint is due anyway. A closed index makes none.
             let _ = self.checkpoint();
         }
     }
 
-    /// The next merge of an index at rest.
-    fn start_merge(&self) -> Result<Option<FutureResult<Option<SegmentMeta>>>, EngineError> {
+    /// The next merge that is due. After none another thread may be started at once, with those that are due by then.
+    fn begin_merge(&self) -> Result<Option<SegmentMerge>, EngineError> {
+        let merger = self.merger();
         let mut writing = self.writing();
-        let is_busy = self.uncommitted_rows.load(Ordering::Relaxed) > 0;
-        let segments = segments_to_merge(&self.segments()?);
-        if is_busy || segments.is_empty() || self.closed.load(Ordering::Relaxed) {
+        let due = self.due_segments()?;
+        if due.is_empty() {
+            merger.found_none();
             return Ok(None);
         }
-        writing.merge(&segments).map(Some)
+        writing.begin_merge(&due).map(Some)
     }
 
-    /// Waits for the merges that `rest` has begun.
+    fn run_merge(&self, merge: SegmentMerge) -> Result<(), EngineError> {
+        let merged = merge.write(&self.closed).map_err(tantivy_failed);
+        let mut writing = self.writing();
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(EngineError::internal("the index was closed"));
+        }
+        let outcome = merged.and_then(|merged| writing.end_merge(merged, &self.searcher()));
+        if outcome.is_err() {
+            writing.give_up_merge();
+            return outcome;
+        }
+        self.reload(&writing)
+    }
+
+    /// Waits for the merges that have begun.
     pub fn wait_for_merges(&self) {
-        let merging = self.merger().take();
+        let merging = self.merger().under_way();
         if let Some(merging) = merging {
             merging.wait();
         }
     }
 
-    fn merger(&self) -> MutexGuard<'_, IdleMerger> {
+    fn merger(&self) -> MutexGuard<'_, Merger> {
         self.merger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -251,6 +285,7 @@ impl TextIndex {
 impl DerivedIndex for TextIndex {
     fn apply(&self, frame: &[u8]) -> Result<ApplyReport, EngineError> {
         let frame = Frame::parse(frame)?;
+        self.is_resting.store(false, Ordering::Relaxed);
         let report = self.writing().apply(&frame)?;
         self.uncommitted_rows.fetch_add(report.rows as u64, Ordering::Relaxed);
         self.skipped_count.fetch_add(report.skipped_count as u64, Ordering::Relaxed);
@@ -264,7 +299,9 @@ impl DerivedIndex for TextIndex {
         self.reload(&writing)?;
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         self.applied_sequence.store(sequence, Ordering::Release);
+        drop(writing);
         self.refresh_counters();
+        self.start_merges()?;
         Ok(CommitReport {
             sequence,
             doc_count: self.searcher().num_docs(),
@@ -296,35 +333,19 @@ impl DerivedIndex for TextIndex {
         }))
     }
 
-    fn release_writer(&self) -> Result<(), EngineError> {
-        let merger = self.merger();
-        let mut writing = self.writing();
-        if self.uncommitted_rows.load(Ordering::Relaxed) > 0 || merger.is_at_work() {
-            return Ok(());
-        }
-        self.release(&mut writing)
-    }
-
-    /// Merges that an index at rest is to have wait in a queue of the whole process, and release the writer in the end.
+    /// Merges that an index at rest is to have wait in a queue of the whole process.
     fn rest(&self) -> Result<(), EngineError> {
-        self.release_writer()?;
-        let mut merger = self.merger();
-        let is_busy = self.uncommitted_rows.load(Ordering::Relaxed) > 0 || merger.is_at_work();
-        if is_busy || segments_to_merge(&self.segments()?).is_empty() {
+        if self.uncommitted_rows.load(Ordering::Relaxed) > 0 {
             return Ok(());
         }
-        let this = Weak::clone(&self.this);
-        merger.start(move || {
-            if let Some(this) = this.upgrade() {
-                this.merge_at_rest();
-            }
-        });
-        Ok(())
+        self.is_resting.store(true, Ordering::Relaxed);
+        self.start_merges()
     }
 
     fn stats(&self) -> IndexStats {
         let searcher = self.searcher();
         let (disk_bytes, memory_bytes) = self.directory.bytes();
+        let uncommitted_rows = self.uncommitted_rows.load(Ordering::Relaxed);
         IndexStats {
             applied_sequence: self.applied_sequence.load(Ordering::Acquire),
             checkpoint_sequence: self.checkpoint_sequence.load(Ordering::Acquire),
@@ -335,8 +356,8 @@ impl DerivedIndex for TextIndex {
             disk_bytes,
             memory_bytes,
             skipped_count: self.skipped_count.load(Ordering::Relaxed),
-            uncommitted_rows: self.uncommitted_rows.load(Ordering::Relaxed),
-            writer_is_open: self.writer_is_open.load(Ordering::Relaxed),
+            uncommitted_rows,
+            writer_is_open: uncommitted_rows > 0,
         }
     }
 
@@ -386,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delete_that_comes_to_a_new_writer_is_kept_by_a_merge_of_the_last_commit() {
+    fn documents_that_leave_while_their_segments_are_merged_leave_the_merged_one() {
         let options = IndexOptions { mem_only: true, ..IndexOptions::named("test") };
         let index = TextIndex::open(Path::new("unused"), options).expect("an index in memory");
         let step = |sequence: u64, kind: RowKind, ordinals: std::ops::Range<u32>| {
@@ -394,21 +415,21 @@ mod tests {
             index.commit(sequence).expect("a commit");
         };
         step(1, RowKind::Put, 0..30);
-        let first = index.segments().expect("segments")[0].id();
         step(2, RowKind::Put, 30..33);
-        step(3, RowKind::Delete, 0..1);
-        index.release(&mut index.writing()).expect("the writer is released");
-
-        index.apply(&frame(RowKind::Delete, 1..2)).expect("rows are applied");
-        let merge = {
-            let mut writing = index.writing();
-            writing.write_pending().expect("the delete is queued");
-            let mut ids: Vec<_> = index.segments().expect("segments").iter().map(SegmentMeta::id).collect();
-            ids.sort_by_key(|id| *id == first);
-            writing.merge(&ids)
-        };
-        merge.expect("a merge begins").wait().expect("a merge");
-        index.commit(4).expect("a commit");
-        assert_eq!(index.document_count(), 31);
+        step(3, RowKind::Put, 33..40);
+        step(4, RowKind::Delete, 0..1);
+        let sources = index.segments().expect("segments");
+        let merge = index.writing().begin_merge(&sources).expect("a merge begins");
+        step(5, RowKind::Delete, 1..2);
+        // All of a segment, and a document of another that comes again.
+        step(6, RowKind::Delete, 30..33);
+        step(7, RowKind::Put, 34..35);
+        // Not committed before the merge ends.
+        index.apply(&frame(RowKind::Delete, 2..4)).expect("rows are applied");
+        index.run_merge(merge).expect("the merge ends");
+        assert_eq!((index.document_count(), index.segments().expect("segments").len()), (35, 2));
+        index.commit(8).expect("a commit");
+        assert_eq!(index.document_count(), 33);
+        index.verify().expect("all checksums match");
     }
 }

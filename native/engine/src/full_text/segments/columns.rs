@@ -13,11 +13,14 @@ use crate::full_text::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE, VALUES};
 
 const SEPARATOR: char = '\u{1}';
 
+/// What every segment has a column of.
+pub fn fixed_columns() -> [(&'static str, ColumnType); 4] {
+    [(ORDINAL, ColumnType::U64), (SEQUENCE, ColumnType::U64), (TTL_BASE, ColumnType::I64), (KEY, ColumnType::Str)]
+}
+
 pub fn write_columns(values: &ValueLog, segment: &Segment) -> tantivy::Result<()> {
     let mut columns = ColumnarWriter::default();
-    let fixed =
-        [(ORDINAL, ColumnType::U64), (SEQUENCE, ColumnType::U64), (TTL_BASE, ColumnType::I64), (KEY, ColumnType::Str)];
-    for (name, kind) in fixed {
+    for (name, kind) in fixed_columns() {
         columns.record_column_type(name, kind, false);
     }
     // The last path with its column's name: documents mostly have the same paths.

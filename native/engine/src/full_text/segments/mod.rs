@@ -12,6 +12,7 @@ mod value_log;
 mod value_terms;
 mod vocabulary;
 
-pub use segment_builder::SegmentBuilder;
+pub use columns::fixed_columns;
+pub use segment_builder::{SegmentBuilder, write_empty_store};
 pub use value_log::{DocumentHead, Scalar};
 pub use value_terms::as_integer;

@@ -66,14 +66,17 @@ pub fn files_of_commit(meta: &[u8]) -> HashSet<PathBuf> {
     let mut names = HashSet::new();
     for segment in parsed.segments {
         let id = segment.segment_id.replace('-', "");
-        for extension in ["idx", "pos", "term", "store", "fast", "fieldnorm"] {
-            names.insert(PathBuf::from(format!("{id}.{extension}")));
-        }
+        names.extend(files_of_segment(&id));
         if let Some(deletes) = segment.deletes {
             names.insert(PathBuf::from(format!("{id}.{}.del", deletes.opstamp)));
         }
     }
     names
+}
+
+/// The names of a segment's files, without those of deletes. `id`: in hexadecimal digits alone.
+pub fn files_of_segment(id: &str) -> [PathBuf; 6] {
+    ["idx", "pos", "term", "store", "fast", "fieldnorm"].map(|extension| PathBuf::from(format!("{id}.{extension}")))
 }
 
 /// Writes what the newest commit has that is not durable. None before the first commit; no draft when all of it is durable.

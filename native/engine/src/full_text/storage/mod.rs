@@ -5,5 +5,7 @@ mod directory;
 mod file_writer;
 mod locks;
 
-pub use checkpoint::{TextFiles, accept_checkpoint, files_of_commit, open_directory, write_checkpoint};
+pub use checkpoint::{
+    TextFiles, accept_checkpoint, files_of_commit, files_of_segment, open_directory, write_checkpoint,
+};
 pub use directory::{IndexDirectory, META_FILE};

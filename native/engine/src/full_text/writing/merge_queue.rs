@@ -1,8 +1,9 @@
-//! Merges of indexes that rest, a few at a time over the whole process: each opens a writer, with its threads and memory, and
-//! after a write to a thousand tables a thousand of them are due in the same second.
+//! Merges of text indexes, a few at a time over the whole process: each takes a core, and after a write to a thousand tables a
+//! thousand of them are due in the same second.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
@@ -25,6 +26,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A merge that waits for its turn or is under way.
 #[derive(Default)]
 struct Progress {
+    /// It has found nothing more to merge.
+    is_ending: AtomicBool,
     is_done: Mutex<bool>,
     done: Condvar,
 }
@@ -41,7 +44,7 @@ impl Drop for Done {
 
 /// The merges of one index: at most one is due at a time.
 #[derive(Default)]
-pub struct IdleMerger(Option<Arc<Progress>>);
+pub struct Merger(Option<Arc<Progress>>);
 
 /// A handle that can be waited for without keeping the index from queueing.
 pub struct MergeWait(Arc<Progress>);
@@ -55,10 +58,19 @@ impl MergeWait {
     }
 }
 
-impl IdleMerger {
-    /// Whether a merge is due or under way.
+impl Merger {
+    /// Whether merges wait for their turn or are under way, and will find what has become due.
     pub fn is_at_work(&self) -> bool {
-        self.0.as_ref().is_some_and(|progress| !*locked(&progress.is_done))
+        let will_look =
+            |progress: &Arc<Progress>| !progress.is_ending.load(Ordering::Relaxed) && !*locked(&progress.is_done);
+        self.0.as_ref().is_some_and(will_look)
+    }
+
+    /// Those who merge have found nothing due: for what becomes due from now on others are started.
+    pub fn found_none(&self) {
+        if let Some(progress) = &self.0 {
+            progress.is_ending.store(true, Ordering::Relaxed);
+        }
     }
 
     pub fn start(&mut self, work: impl FnOnce() + Send + 'static) {
@@ -71,8 +83,8 @@ impl IdleMerger {
         }));
     }
 
-    pub fn take(&mut self) -> Option<MergeWait> {
-        self.0.take().map(MergeWait)
+    pub fn under_way(&self) -> Option<MergeWait> {
+        self.0.clone().map(MergeWait)
     }
 }
 
@@ -83,7 +95,7 @@ fn queue(work: Work) {
         return;
     }
     // Without a thread the work is dropped, which ends the waits for it; the next commit tries again.
-    match Builder::new().name("idle-merge".to_owned()).spawn(run_queue) {
+    match Builder::new().name("merge".to_owned()).spawn(run_queue) {
         Ok(_) => waiting.threads += 1,
         Err(_) if waiting.threads == 0 => waiting.works.clear(),
         Err(_) => {}
@@ -107,7 +119,7 @@ fn run_queue() {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
@@ -118,7 +130,7 @@ mod tests {
         let ran = Arc::new(AtomicUsize::new(0));
         let waits: Vec<MergeWait> = (0..40)
             .map(|at| {
-                let mut merger = IdleMerger::default();
+                let mut merger = Merger::default();
                 let ran = Arc::clone(&ran);
                 merger.start(move || {
                     MOST.fetch_max(AT_WORK.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -127,7 +139,7 @@ mod tests {
                     ran.fetch_add(1, Ordering::SeqCst);
                     assert!(at % 10 != 0, "a merge that panics");
                 });
-                merger.take().expect("it was just started")
+                merger.under_way().expect("it was just started")
             })
             .collect();
         for wait in waits {

@@ -1,15 +1,18 @@
-//! How rows become segments: the writer of an index, its commits, and merges while nothing is written.
+//! How rows become segments: the writer of an index, its commits, and which segments are merged when.
 
+mod commit;
 mod commit_payload;
-mod lazy_writer;
-mod merge_choice;
 mod merge_queue;
+mod merges_at_rest;
+mod merges_while_writing;
 mod pending_documents;
-mod small_commit;
 mod text_writer;
 
+pub use commit::commit_one_segment;
 pub use commit_payload::{CommitPayload, sequence_of};
-pub use merge_choice::segments_to_merge;
-pub use merge_queue::IdleMerger;
-pub use small_commit::commit_one_segment;
+pub use merge_queue::Merger;
+pub use merges_at_rest::merges_at_rest;
+pub use merges_while_writing::merges_while_writing;
+#[cfg(test)]
+pub use pending_documents::without;
 pub use text_writer::TextWriter;

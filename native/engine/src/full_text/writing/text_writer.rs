@@ -1,33 +1,36 @@
-//! The one writer of an index, over its openings.
+//! The one writer of an index.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sundew_base::report::ApplyReport;
 use tantivy::index::SegmentId;
-use tantivy::{FutureResult, Index, Searcher, SegmentMeta};
+use tantivy::{Index, Searcher, SegmentMeta};
 
+use super::commit::Commit;
 use super::commit_payload::CommitPayload;
-use super::lazy_writer::{LazyWriter, MERGED_SEGMENTS_MIN};
-use super::pending_documents::PendingDocuments;
-use super::small_commit::SmallCommit;
+use super::pending_documents::{PendingDocuments, without};
 use crate::error::EngineError;
 use crate::failpoint;
 use crate::frame::{Frame, Row, RowKind};
 use crate::full_text::documents::document_reader::DocumentReader;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::Fields;
+use crate::full_text::merging::{MergedSegment, SegmentMerge};
 use crate::full_text::options::IndexOptions;
 use crate::full_text::slots::{SlotTable, TakenSlots};
 
 pub struct TextWriter {
-    writer: LazyWriter,
+    index: Index,
+    /// Of a segment that is being built.
+    budget_bytes: usize,
     fields: Arc<Fields>,
     slots: Arc<SlotTable>,
-    /// Documents of a commit that is small so far.
+    /// What the next commit changes.
     pending: PendingDocuments,
     documents: DocumentReader,
     next_ordinal: u64,
+    /// The segment that a merge makes.
+    merged: Option<SegmentId>,
 }
 
 impl TextWriter {
@@ -39,13 +42,8 @@ impl TextWriter {
         documents: DocumentReader,
         next_ordinal: u64,
     ) -> Self {
-        let (writer, pending) = (LazyWriter::new(index, options), PendingDocuments::default());
-        Self { writer, fields, slots, pending, documents, next_ordinal }
-    }
-
-    /// Tells at any time whether the index holds a writer of Tantivy.
-    pub fn open_flag(&self) -> Arc<AtomicBool> {
-        self.writer.open_flag()
+        let (budget_bytes, pending) = (options.writer_budget_bytes, PendingDocuments::default());
+        Self { index, budget_bytes, fields, slots, pending, documents, next_ordinal, merged: None }
     }
 
     /// A document that cannot be indexed is left out and named in the report; its older version leaves the index all the
@@ -68,7 +66,7 @@ impl TextWriter {
 
     /// The inner error is the reason for which the row is left out.
     fn apply_row(&mut self, row: &Row<'_>) -> Result<Result<(), String>, EngineError> {
-        let Self { writer, pending, fields, documents, next_ordinal, .. } = self;
+        let Self { index, budget_bytes, pending, fields, documents, next_ordinal, .. } = self;
         if u64::from(row.ordinal) < *next_ordinal {
             pending.delete(row.ordinal);
         }
@@ -77,34 +75,19 @@ impl TextWriter {
             RowKind::Transform | RowKind::PartPut | RowKind::PartDelete | RowKind::State => {
                 Err(EngineError::internal("a row that holds no document reached the index"))
             }
-            RowKind::Put => {
-                let bounds = (&*fields, writer.budget_bytes);
-                pending.add(row, documents, &writer.index, bounds).map_err(tantivy_failed)
-            }
+            RowKind::Put => pending.add(row, documents, index, (&*fields, *budget_bytes)).map_err(tantivy_failed),
         }
     }
 
     /// Everything that was applied, up to `sequence`, becomes the newest commit. `searcher` shows the last one.
     pub fn commit(&mut self, sequence: u64, skipped_count: u64, searcher: &Searcher) -> Result<(), EngineError> {
-        let is_small = self.pending.is_small() && !self.writer.is_open();
-        if is_small && searcher.segment_readers().len() + 1 < MERGED_SEGMENTS_MIN {
-            return self.commit_small(sequence, skipped_count, searcher);
-        }
-        self.write_pending()?;
-        let payload = self.payload(sequence, skipped_count)?;
-        let mut prepared = self.writer.opened().and_then(|writer| writer.prepare_commit()).map_err(tantivy_failed)?;
+        let (deleted, added) = self.pending.take(&self.index, &self.fields).map_err(tantivy_failed)?;
+        let payload = Some(self.payload(sequence, skipped_count)?);
+        let unfinished: Vec<SegmentId> = self.merged.into_iter().collect();
+        let (index, replaced) = (&self.index, &[][..]);
+        let commit = Commit { index, searcher, deleted: &deleted, added, replaced, unfinished: &unfinished, payload };
         failpoint::hit("index.commit.prepared");
-        prepared.set_payload(&payload);
-        prepared.commit().map_err(tantivy_failed)?;
-        Ok(())
-    }
-
-    fn commit_small(&mut self, sequence: u64, skipped_count: u64, searcher: &Searcher) -> Result<(), EngineError> {
-        let index = &self.writer.index;
-        let (deleted, added) = self.pending.take(index, &self.fields).map_err(tantivy_failed)?;
-        let payload = self.payload(sequence, skipped_count)?;
-        failpoint::hit("index.commit.prepared");
-        SmallCommit { index, searcher, deleted: &deleted, added, payload: &payload }.write().map_err(tantivy_failed)
+        commit.write().map_err(tantivy_failed)
     }
 
     fn payload(&self, sequence: u64, skipped_count: u64) -> Result<String, EngineError> {
@@ -112,27 +95,39 @@ impl TextWriter {
         CommitPayload { sequence, next_ordinal: self.next_ordinal, skipped_count, slots, overflow }.to_text()
     }
 
-    /// Gives what is held back to Tantivy's writer.
-    pub fn write_pending(&mut self) -> Result<(), EngineError> {
-        let Self { writer, pending, fields, .. } = self;
-        writer.opened().and_then(|writer| pending.hand_to(writer, fields)).map_err(tantivy_failed)
+    /// Begins to make one segment of these, which are of the newest commit. One at a time: the next one begins when this one
+    /// has ended or was given up.
+    pub fn begin_merge(&mut self, segments: &[SegmentMeta]) -> Result<SegmentMerge, EngineError> {
+        let merge = SegmentMerge::begin(&self.index, segments).map_err(tantivy_failed)?;
+        self.merged = Some(merge.id());
+        Ok(merge)
     }
 
-    /// Begins to make one segment of these.
-    pub fn merge(&mut self, segments: &[SegmentId]) -> Result<FutureResult<Option<SegmentMeta>>, EngineError> {
-        self.writer.opened().map(|writer| writer.merge(segments)).map_err(tantivy_failed)
+    /// The merged segment takes the place of its sources, in a commit that changes nothing else.
+    pub fn end_merge(&mut self, merged: MergedSegment, searcher: &Searcher) -> Result<(), EngineError> {
+        self.commit_merged(merged, searcher).map_err(tantivy_failed)?;
+        self.merged = None;
+        Ok(())
     }
 
-    /// Waits for merges and gives memory and threads back. Tells whether there was something to give back.
-    pub fn release(&mut self) -> Result<bool, EngineError> {
-        let Some(writer) = self.writer.take() else { return Ok(false) };
-        writer.wait_merging_threads().map_err(tantivy_failed)?;
-        Ok(true)
+    fn commit_merged(&self, merged: MergedSegment, searcher: &Searcher) -> tantivy::Result<()> {
+        let index = &self.index;
+        let left = merged.left(index, &index.load_metas()?.segments)?;
+        let replaced = merged.replaced();
+        let segment = if left.is_empty() { merged.segment } else { without(merged.segment, &left)? };
+        let added = vec![segment.meta().clone()];
+        let unfinished: Vec<SegmentId> = self.pending.written().collect();
+        let (deleted, payload) = (&[][..], None);
+        Commit { index, searcher, deleted, added, replaced: &replaced, unfinished: &unfinished, payload }.write()
     }
 
-    /// As `release`, with what was not committed.
+    /// The files of a merge that failed are removed by a later commit.
+    pub fn give_up_merge(&mut self) {
+        self.merged = None;
+    }
+
+    /// Forgets what was not committed.
     pub fn discard(&mut self) {
         self.pending = PendingDocuments::default();
-        drop(self.writer.take());
     }
 }

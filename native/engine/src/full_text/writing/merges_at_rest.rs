@@ -12,7 +12,7 @@ const REST_SHARE_MIN: u64 = 8;
 const MERGED_DOCUMENTS_MAX: u64 = 1 << 20;
 
 /// The segments of a commit that are to become one; empty when it is well as it is.
-pub fn segments_to_merge(segments: &[SegmentMeta]) -> Vec<SegmentId> {
+pub fn merges_at_rest(segments: &[SegmentMeta]) -> Vec<SegmentId> {
     let mut by_size: Vec<(u64, SegmentId)> =
         segments.iter().map(|segment| (u64::from(segment.num_docs()), segment.id())).collect();
     by_size.sort_unstable_by_key(|(documents, _)| std::cmp::Reverse(*documents));

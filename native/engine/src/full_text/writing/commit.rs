@@ -1,53 +1,64 @@
-//! A commit of few documents that needs no writer of Tantivy: such a writer has three threads and megabytes, and of a
-//! thousand tables that are written in turn each would want one.
-//!
-//! It leaves what Tantivy's own commit leaves: the segment of the new documents, a file of deletes for each older segment
-//! that lost some, and `meta.json`. Segments are not merged by it.
+//! A commit leaves what Tantivy's own writer leaves, without its threads and megabytes, of which each of a thousand tables
+//! would want its own: new segments, a file of deletes for each older segment that lost documents, and `meta.json`.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tantivy::directory::TerminatingWrite;
 use tantivy::fastfield::write_alive_bitset;
-use tantivy::index::SegmentComponent;
+use tantivy::index::{SegmentComponent, SegmentId};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{
     BitSet, Directory, DocSet, Index, IndexMeta, Searcher, Segment, SegmentMeta, SegmentReader, TERMINATED, Term,
 };
 
-use crate::full_text::storage::{META_FILE, files_of_commit};
+use crate::full_text::storage::{META_FILE, files_of_commit, files_of_segment};
 
 /// The changes of a commit.
-pub struct SmallCommit<'a> {
+pub struct Commit<'a> {
     pub index: &'a Index,
     /// Shows the last commit.
     pub searcher: &'a Searcher,
     /// Of documents that leave the segments of the last commit.
     pub deleted: &'a [Term],
     pub added: Vec<SegmentMeta>,
-    pub payload: &'a str,
+    /// Segments that a merged one among the added takes the place of.
+    pub replaced: &'a [SegmentId],
+    /// Segments with files that belong to no commit yet.
+    pub unfinished: &'a [SegmentId],
+    /// That of the last commit where there is none.
+    pub payload: Option<String>,
 }
 
-impl SmallCommit<'_> {
+impl Commit<'_> {
     pub fn write(&self) -> tantivy::Result<()> {
         let mut metas = self.index.load_metas()?;
         metas.opstamp += 1;
         let mut segments = Vec::with_capacity(metas.segments.len() + 1);
-        for meta in metas.segments {
+        for meta in metas.segments.into_iter().filter(|meta| !self.replaced.contains(&meta.id())) {
             segments.push(self.without_deleted(self.index.segment(meta), metas.opstamp)?);
         }
         segments.extend_from_slice(&self.added);
         segments.retain(|segment| segment.num_docs() > 0);
         segments.sort_by_key(|segment| std::cmp::Reverse(segment.max_doc()));
         metas.segments = segments;
-        metas.payload = Some(self.payload.to_owned());
+        if let Some(payload) = &self.payload {
+            metas.payload = Some(payload.clone());
+        }
         let text = write_metas(self.index, &metas)?;
-        if self.deleted.is_empty() { Ok(()) } else { self.remove_superseded(&text) }
+        if self.deleted.is_empty() && self.replaced.is_empty() { Ok(()) } else { self.remove_superseded(&text) }
     }
 
-    /// Older files of deletes, and segments that have lost all documents. Readers keep what they have open.
+    /// Older files of deletes, segments that have lost all documents, and those that were merged. Readers keep what they
+    /// have open.
     fn remove_superseded(&self, meta: &[u8]) -> tantivy::Result<()> {
-        let living = || files_of_commit(meta).into_iter().chain([PathBuf::from(META_FILE)]).collect();
+        let living = || {
+            let mut living: HashSet<PathBuf> = files_of_commit(meta);
+            living.insert(PathBuf::from(META_FILE));
+            living.extend(self.unfinished.iter().flat_map(|segment| files_of_segment(&segment.uuid_string())));
+            living
+        };
         self.index.clone().directory_mut().garbage_collect(living).map(|_| ())
     }
 
