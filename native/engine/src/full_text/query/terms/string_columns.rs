@@ -72,13 +72,29 @@ impl Query for StringRangeQuery {
     }
 }
 
+impl StringRangeQuery {
+    /// The documents by the way back, where it is known and faster than the column.
+    fn known_docs(&self, reader: &SegmentReader) -> Option<Vec<DocId>> {
+        let (Bound::Included(lower), Bound::Excluded(upper)) = (&self.lower, &self.upper) else { return None };
+        let known = self.known.as_ref()?.of(reader, &self.column)?;
+        let (first, end) = (known.first_from(lower)?, known.first_from(upper)?);
+        if first < end { known.docs(first..end, reader.max_doc()) } else { Some(Vec::new()) }
+    }
+}
+
 impl BitsOfSegment for StringRangeQuery {
     fn docs(&self, reader: &SegmentReader) -> tantivy::Result<Matching> {
+        if let Some(docs) = self.known_docs(reader) {
+            return Ok(Matching::Few(docs));
+        }
         let mut found = Vec::new();
         if let Some(strings) = reader.fast_fields().str(&self.column)? {
+            if let Some(known) = &self.known {
+                known.missed(reader, &self.column, &strings);
+            }
             let (first, end) = self.ordinals(strings.dictionary())?;
             if first < end {
-                let known = self.known.as_ref().and_then(|known| known.of(reader, &self.column, &strings));
+                let known = self.known.as_ref().and_then(|known| known.of(reader, &self.column));
                 if let Some(docs) = known.and_then(|known| known.docs(first..end, reader.max_doc())) {
                     return Ok(Matching::Few(docs));
                 }
