@@ -9,7 +9,8 @@ use crate::error::EngineError;
 const QUERY_TIMEOUT: &str = "query_timeout";
 const TAKES_LONGER: &str = "takes_longer";
 
-/// A query that is answered at once is given up after four times what was allowed, and not before this time.
+/// A query that is answered inline, by the thread that asks, is given up after four times what was allowed, and not before
+/// this time.
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 
 /// Work of fewer nanoseconds is done before another thread would have taken a part of it.
@@ -34,11 +35,12 @@ pub struct Deadline {
     cancel: CancelFlag,
     deadline: Option<Instant>,
     /// `None` when it may take its time.
-    at_once: Option<Arc<AtOnce>>,
+    inline: Option<Arc<Allowance>>,
 }
 
+/// Of a query that is answered inline.
 #[derive(Debug)]
-struct AtOnce {
+struct Allowance {
     /// Nanoseconds of work that may be expected, and those that are.
     max: u64,
     expected: AtomicU64,
@@ -50,38 +52,38 @@ const DOCUMENTS_BETWEEN_LOOKS: u64 = 1024;
 impl Deadline {
     pub fn new(cancel: &CancelFlag, timeout_ms: Option<u64>) -> Self {
         let deadline = timeout_ms.and_then(|timeout| Instant::now().checked_add(Duration::from_millis(timeout)));
-        Self { cancel: cancel.clone(), deadline, at_once: None }
+        Self { cancel: cancel.clone(), deadline, inline: None }
     }
 
-    /// For a query that is to end at once, with no more than `nanos` of work to be expected.
+    /// For a query that is answered inline, with no more than `nanos` of work to be expected.
     pub fn inline(nanos: u64) -> Self {
         let patience = Duration::from_nanos(nanos.saturating_mul(4)).max(PATIENCE_MIN);
-        let at_once = AtOnce { max: nanos, expected: AtomicU64::new(0) };
+        let allowance = Allowance { max: nanos, expected: AtomicU64::new(0) };
         Self {
             cancel: CancelFlag::default(),
             deadline: Instant::now().checked_add(patience),
-            at_once: Some(Arc::new(at_once)),
+            inline: Some(Arc::new(allowance)),
         }
     }
 
     pub fn is_inline(&self) -> bool {
-        self.at_once.is_some()
+        self.inline.is_some()
     }
 
     /// Whether other threads may take a part: of what may take its time, or is known by now to be worth it.
     pub fn is_shared(&self) -> bool {
-        let is_much = |at_once: &Arc<AtOnce>| at_once.expected.load(Ordering::Relaxed) >= SHARED_NANOS_MIN;
-        self.at_once.as_ref().is_none_or(is_much)
+        let is_much = |allowance: &Arc<Allowance>| allowance.expected.load(Ordering::Relaxed) >= SHARED_NANOS_MIN;
+        self.inline.as_ref().is_none_or(is_much)
     }
 
-    /// Announces about `nanos` of work, rather too many. Fails when the query is to end at once and will not.
+    /// Announces about `nanos` of work, rather too many. Fails when that is more than a query that is answered inline may take.
     pub fn expect(&self, nanos: u64) -> Result<(), EngineError> {
-        let Some(AtOnce { max, expected }) = self.at_once.as_deref() else { return Ok(()) };
+        let Some(Allowance { max, expected }) = self.inline.as_deref() else { return Ok(()) };
         let add = |before: u64| before.checked_add(nanos).filter(|sum| sum <= max);
         expected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).map(drop).map_err(|_| self.error())
     }
 
-    /// Whether a query that was to end at once has failed with `error` because it takes longer.
+    /// Whether a query that was to be answered inline has failed with `error` because it takes longer.
     pub fn takes_longer(&self, error: &EngineError) -> bool {
         self.is_inline() && error.code == TAKES_LONGER
     }
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_at_once_takes_no_more_than_its_allowance_and_is_shared_from_some_work_on() {
+    fn what_is_answered_inline_takes_no_more_than_its_allowance_and_is_shared_from_some_work_on() {
         let deadline = Deadline::inline(300_000);
         assert!(!deadline.is_shared());
         deadline.expect(SHARED_NANOS_MIN).expect("below the allowance");
