@@ -168,7 +168,7 @@ export class IndexedRange {
     this.#deps.removeIndexFiles(this.#deps.indexesDirectory, followed.definition);
   }
 
-  /** Begins to remove a part that nothing has any more. */
+  /** Begins to remove the rows of a part that no index and no artifact uses any longer. */
   dropPart(partId: number): void {
     void this.stored.dropPart(partId).catch(() => {
       // Rows that are left are removed when the range is next opened; until then they cost only space.

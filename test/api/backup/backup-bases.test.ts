@@ -35,7 +35,7 @@ describe('the base of a backup', () => {
     expect((await backUp(server, place, 'third', 'second')).body).toMatchObject({ status: 'completed' });
   });
 
-  test('is not the last of so many that one more could not be restored', async () => {
+  test('ends a chain of at most 999 backups, since one of more than 1,000 could not be restored', async () => {
     using place = new BackupPlace();
     await using server = await place.server();
     await server.send('POST', '/db/v1/tables/t');

@@ -18,6 +18,8 @@ mod merging;
 mod options;
 mod plan;
 mod query;
+#[cfg(test)]
+mod random;
 mod segment_columns;
 mod segments;
 mod slots;

@@ -117,7 +117,7 @@ impl DenseWriter {
         plan(&self.segments, &self.busy, options.dimension as usize, tail_bytes)
     }
 
-    /// Takes the vectors of the document out of the index, if it has any.
+    /// Takes the vectors of the document out of the index. Does nothing where it has none.
     fn kill(&mut self, ordinal: u32) {
         self.pending.remove(ordinal);
         for segment in &mut self.segments {

@@ -10,28 +10,18 @@ use tantivy::{DocId, Index, Segment, SegmentMeta};
 use super::SegmentMerge;
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::fields::{Fields, build_schema};
+use crate::full_text::random::Random;
 use crate::full_text::segments::{DocumentHead, Scalar, SegmentBuilder};
 use crate::full_text::text_index::index_settings;
 use crate::full_text::writing::without;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-
-    /// Frequent words and rare ones; of two texts so few that a norm tells their number exactly.
-    fn text(&mut self) -> String {
-        let words = (0..self.below(20)).map(|_| {
-            let greatest = [3, 60, 4_000][self.below(3)];
-            format!("w{}", self.below(greatest))
-        });
-        words.collect::<Vec<_>>().join(" ")
-    }
+/// Frequent words and rare ones; of two texts so few that a norm tells their number exactly.
+fn text(random: &mut Random) -> String {
+    let words = (0..random.below(20)).map(|_| {
+        let greatest = [3, 60, 4_000][random.below(3)];
+        format!("w{}", random.below(greatest))
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The same for the same ordinal and seed.
@@ -42,11 +32,11 @@ fn add(builder: &mut SegmentBuilder, fields: &Fields, ordinal: u32, seed: u64) {
     builder.begin_document(head, &format!("k{:06}", ordinal ^ 0x155));
     for slot in [0, 1, 1, 5] {
         if random.below(4) > 0 {
-            builder.add_text(fields.slots[slot], Analyzer::Standard, &random.text());
+            builder.add_text(fields.slots[slot], Analyzer::Standard, &text(&mut random));
         }
     }
     if random.below(3) == 0 {
-        builder.add_overflow(&format!("path{}\0", random.below(2)), Analyzer::Standard, &random.text());
+        builder.add_overflow(&format!("path{}\0", random.below(2)), Analyzer::Standard, &text(&mut random));
     }
     let text = format!("t{}", random.below(300));
     let span = builder.values.keep(&text);

@@ -16,6 +16,7 @@ use crate::full_text::fields::{
     Fields, KEY, KEY_PATH, LONG_STRING_PATH, ORDINAL, ORDINAL_PATH, PRESENT_PATH, SEQUENCE, TTL_BASE, build_schema,
     long_string_term,
 };
+use crate::full_text::random::Random;
 use crate::full_text::slots::tokens_of;
 use crate::full_text::text_index::index_settings;
 
@@ -34,16 +35,7 @@ const WORDS: &str = "the a running runs runner don't 3.14 Bücher naïve soup So
                      <b>bold</b> überraschungen I\u{2019}m b2b";
 const PATHS: [&str; 7] = ["title", "a.b", "a.b.c", "a", "ü.x", "n", "long"];
 
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-
     fn text(&mut self) -> String {
         let mut words: Vec<String> = (0..self.below(40)).map(|_| self.word()).collect();
         if self.below(40) == 0 {

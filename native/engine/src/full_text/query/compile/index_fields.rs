@@ -62,7 +62,7 @@ impl IndexFields {
         Self { strings: Some(Arc::clone(strings)), ..self }
     }
 
-    /// The analysed forms of `path`'s text in this index; none when no document has any.
+    /// The analysed forms of `path`'s text in this index; empty where no document has such a text.
     pub fn texts_of(&self, path: &str) -> Vec<TextField> {
         let mut texts = Vec::new();
         let facts = self.mapping.facts_of(path);

@@ -101,7 +101,7 @@ struct Word {
     as_written: String,
 }
 
-/// Words of a text in the given fields: any of them, or each of them in some field.
+/// Words of a text in the given fields: by `Or` one word is enough, by `And` every word has to be in one of the fields.
 pub fn match_query(texts: &[TextField], words: Words<'_>, operator: Operator) -> Box<dyn Query> {
     match operator {
         Operator::Or => match_any(texts, words),
