@@ -5,7 +5,7 @@ import { type Credential, readCredential } from './credentials.ts';
 import { FailureThrottle } from './failure-throttle.ts';
 import { isSecret } from './key-secret.ts';
 import type { Passwords } from './passwords.ts';
-import { type Verified, VerifiedCredentials } from './verified-credentials.ts';
+import { VerifiedCredentials } from './verified-credentials.ts';
 
 /** Why a credential was refused; a label of the metric. */
 type Refusal = 'missing' | 'malformed' | 'wrong' | 'expired' | 'throttled';
@@ -40,13 +40,14 @@ interface Deps {
 export class CatalogAuthenticator implements Authenticator {
   readonly #deps: Deps;
   readonly #throttle: FailureThrottle;
-  readonly #verified = new VerifiedCredentials();
+  readonly #verified: VerifiedCredentials;
   /** Counts the calls of `forget`, so that what was being checked meanwhile is not remembered. */
   #epoch = 0;
 
   constructor(deps: Deps) {
     this.#deps = deps;
     this.#throttle = new FailureThrottle(deps.clock);
+    this.#verified = new VerifiedCredentials(deps.clock);
   }
 
   identify(headers: Headers, origin: Origin): Session | Promise<Session> {
@@ -58,7 +59,7 @@ export class CatalogAuthenticator implements Authenticator {
         'this needs a credential: send "Authorization: Bearer KEY"',
       );
     const known = this.#verified.find(header);
-    if (known !== undefined && this.#isFresh(known)) return sessionOf(known.held, known.keyId);
+    if (known !== undefined) return known;
     const credential = readCredential(header);
     if (credential === undefined) throw this.#failed('malformed', origin.clientAddress());
     return credential.kind === 'key'
@@ -70,13 +71,6 @@ export class CatalogAuthenticator implements Authenticator {
   forget(): void {
     this.#epoch += 1;
     this.#verified.clear();
-  }
-
-  /** An entry that is not is checked again, and takes its place. */
-  #isFresh({ expiresMs, untilMs }: Verified): boolean {
-    const { clock } = this.#deps;
-    if (expiresMs !== Number.POSITIVE_INFINITY && clock.nowMs() >= expiresMs) return false;
-    return untilMs === Number.POSITIVE_INFINITY || clock.monotonicMs() < untilMs;
   }
 
   #identifyKey({ keyId, secret }: Extract<Credential, { kind: 'key' }>, header: string, origin: Origin): Session {

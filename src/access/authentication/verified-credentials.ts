@@ -1,4 +1,5 @@
-import type { Held } from '../access-state.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { type Held, type Session, sessionOf } from '../access-state.ts';
 
 /** A credential that was right. */
 export interface Verified {
@@ -11,98 +12,135 @@ export interface Verified {
   readonly untilMs: number;
 }
 
-/** All are forgotten where there are more; the table has a third more places at least, so that a search soon meets a free one. */
+/** All are forgotten where there are more, so that the number of one fits into a place. */
 const entriesMax = 32_768;
-const placesMin = 64;
-/** Words of a place: 224 bits of a digest, then the number of its entry, from 1 on; 0 where it is free. */
-const placeShift = 3;
-const placeWords = 1 << placeShift;
-const digestWords = placeWords - 1;
+const placesMin = 128;
+/** Of all places, at most: a search soon meets a free one. */
+const takenMax = 2 / 3;
+/** A place has the number of an entry, from 1 on, below a part of its digest; 0 where it is free. */
+const numberBits = 0xffff;
+/** Words of an entry: the first 224 bits of a digest, then whether it has an end. */
+const entryShift = 3;
+const entryWords = 1 << entryShift;
+const digestWords = entryWords - 1;
 
 /**
- * Headers that were right, by their SHA-256; the headers themselves are not kept. Every request asks it, so it is a hash table
- * with linear probing over flat memory: a digest is its own hash, and all bits that are kept of it are compared, in a time that
- * does not depend on where they differ. With thousands of keys a search costs what it misses in the caches of the processor, so
- * that nothing of an entry is an object of its own.
+ * Headers that were right, by their SHA-256; the headers themselves are not kept. Every request asks it, and with thousands of keys
+ * a search costs what it misses in the caches of the processor. So the hash table, with linear probing, is of small places, which
+ * stay in the caches, and an entry is one line of flat memory, no object of its own. A digest is its own hash, and all bits that
+ * are kept of it are compared, in a time that does not depend on where they differ.
  */
 export class VerifiedCredentials {
-  readonly #wanted = new Uint32Array(placeWords);
+  readonly #clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+  readonly #wanted = new Int32Array(entryWords);
   readonly #wantedBytes = new Uint8Array(this.#wanted.buffer);
-  #places = new Uint32Array(placesMin * placeWords);
-  #helds: Held[] = [];
-  #keyIds: (string | undefined)[] = [];
+  #places = new Int32Array(placesMin);
+  #entries = entriesFor(placesMin);
+  /** Of each entry its `held`, then its `keyId`. */
+  #owners: (Held | string | undefined)[] = [];
   /** Of each entry `expiresMs`, then `untilMs`. */
   #times: number[] = [];
+  #count = 0;
 
-  find(header: string): Verified | undefined {
-    const number = this.#places[this.#placeOf(header) + digestWords] ?? 0;
-    const at = number - 1;
-    const held = number === 0 ? undefined : this.#helds[at];
-    if (held === undefined) return undefined;
-    return {
-      held,
-      keyId: this.#keyIds[at],
-      expiresMs: this.#times[at * 2] ?? 0,
-      untilMs: this.#times[at * 2 + 1] ?? 0,
-    };
+  constructor(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>) {
+    this.#clock = clock;
+  }
+
+  /** Undefined for a credential whose time is over, too: it is checked again, and `add` puts it in the same place. */
+  find(header: string): Session | undefined {
+    const number = this.#numberAt(this.#placeOf(header));
+    if (number === 0) return undefined;
+    if (this.#entries[(number << entryShift) - 1] !== 0 && this.#isOver(number)) return undefined;
+    const at = (number - 1) * 2;
+    return sessionOf(this.#owners[at] as Held, this.#owners[at + 1] as string | undefined);
   }
 
   /** In place of what was said of the header before. */
   add(header: string, { held, keyId, expiresMs, untilMs }: Verified): void {
-    if (this.#helds.length >= entriesMax) this.clear();
-    if (this.#helds.length * placeWords * 4 >= this.#places.length * 3) this.#grow();
+    if (this.#count >= entriesMax) this.clear();
+    if (this.#count + 1 > this.#places.length * takenMax) this.#grow();
     const place = this.#placeOf(header);
-    const known = this.#places[place + digestWords] ?? 0;
-    const number = known === 0 ? this.#helds.length + 1 : known;
-    this.#put(place, this.#wanted, number);
-    this.#helds[number - 1] = held;
-    this.#keyIds[number - 1] = keyId;
-    this.#times[number * 2 - 2] = expiresMs;
-    this.#times[number * 2 - 1] = untilMs;
+    let number = this.#numberAt(place);
+    if (number === 0) {
+      this.#count += 1;
+      number = this.#count;
+      this.#places[place] = this.#tag() | number;
+    }
+    const hasEnd = Math.min(expiresMs, untilMs) !== Number.POSITIVE_INFINITY;
+    this.#entries.set(this.#wanted, (number - 1) << entryShift);
+    this.#entries[(number << entryShift) - 1] = hasEnd ? 1 : 0;
+    const at = (number - 1) * 2;
+    this.#owners[at] = held;
+    this.#owners[at + 1] = keyId;
+    this.#times[at] = expiresMs;
+    this.#times[at + 1] = untilMs;
   }
 
   clear(): void {
-    if (this.#helds.length === 0) return;
+    if (this.#count === 0) return;
     this.#places.fill(0);
-    this.#helds = [];
-    this.#keyIds = [];
+    this.#entries.fill(0);
+    this.#owners = [];
     this.#times = [];
+    this.#count = 0;
   }
 
-  /** The first word of the place where the header is, or of the free one where it would be. */
+  #isOver(number: number): boolean {
+    const at = (number - 1) * 2;
+    const [expiresMs, untilMs] = [this.#times[at] ?? 0, this.#times[at + 1] ?? 0];
+    if (expiresMs !== Number.POSITIVE_INFINITY && this.#clock.nowMs() >= expiresMs) return true;
+    return untilMs !== Number.POSITIVE_INFINITY && this.#clock.monotonicMs() >= untilMs;
+  }
+
+  #numberAt(place: number): number {
+    return (this.#places[place] ?? 0) & numberBits;
+  }
+
+  /** Of the digest's last word, which an entry does not have. */
+  #tag(): number {
+    return (this.#wanted[digestWords] ?? 0) & ~numberBits;
+  }
+
+  /** The place of the header, or the free one where it would be. */
   #placeOf(header: string): number {
     Bun.SHA256.hash(header, this.#wantedBytes);
-    return this.#probe(this.#wanted);
-  }
-
-  #probe(digest: Uint32Array): number {
     const places = this.#places;
     const mask = places.length - 1;
-    let place = ((digest[0] ?? 0) << placeShift) & mask;
-    while (places[place + digestWords] !== 0 && !this.#isAt(place, digest)) place = (place + placeWords) & mask;
-    return place;
+    const tag = this.#tag();
+    let place = (this.#wanted[0] ?? 0) & mask;
+    for (;;) {
+      const found = places[place] ?? 0;
+      if (found === 0 || ((found & ~numberBits) === tag && this.#isWanted(found & numberBits))) return place;
+      place = (place + 1) & mask;
+    }
   }
 
-  #isAt(place: number, digest: Uint32Array): boolean {
-    const places = this.#places;
+  #isWanted(number: number): boolean {
+    const entries = this.#entries;
+    const wanted = this.#wanted;
+    const from = (number - 1) << entryShift;
     let difference = 0;
-    for (let at = 0; at < digestWords; at += 1) difference |= (places[place + at] ?? 0) ^ (digest[at] ?? 0);
+    for (let at = 0; at < digestWords; at += 1) difference |= (entries[from + at] ?? 0) ^ (wanted[at] ?? 0);
     return difference === 0;
-  }
-
-  #put(place: number, digest: Uint32Array, number: number): void {
-    for (let at = 0; at < digestWords; at += 1) this.#places[place + at] = digest[at] ?? 0;
-    this.#places[place + digestWords] = number;
   }
 
   #grow(): void {
     const before = this.#places;
-    this.#places = new Uint32Array(before.length * 2);
-    for (let from = 0; from < before.length; from += placeWords) {
-      const number = before[from + digestWords] ?? 0;
-      if (number === 0) continue;
-      const digest = before.subarray(from, from + digestWords);
-      this.#put(this.#probe(digest), digest, number);
+    const entries = entriesFor(before.length * 2);
+    entries.set(this.#entries);
+    const places = new Int32Array(before.length * 2);
+    const mask = places.length - 1;
+    for (const taken of before) {
+      if (taken === 0) continue;
+      let place = (entries[((taken & numberBits) - 1) << entryShift] ?? 0) & mask;
+      while (places[place] !== 0) place = (place + 1) & mask;
+      places[place] = taken;
     }
+    this.#places = places;
+    this.#entries = entries;
   }
+}
+
+function entriesFor(places: number): Int32Array<ArrayBuffer> {
+  return new Int32Array(Math.ceil(places * takenMax) * entryWords);
 }
