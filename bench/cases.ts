@@ -14,6 +14,7 @@ import { eventLoop } from './cases/event-loop.ts';
 import { filteredVectors } from './cases/filtered-vectors.ts';
 import { firstQuery } from './cases/first-query.ts';
 import { generateDecode, generateParallel, generatePrefix, generateQuantised } from './cases/generate.ts';
+import { generateGpu } from './cases/generate-gpu.ts';
 import { graphOverHttp } from './cases/graph-over-http.ts';
 import { graphSearches } from './cases/graph-searches.ts';
 import { httpLayer } from './cases/http-layer.ts';
@@ -85,4 +86,5 @@ export const benchCases: readonly BenchCase[] = [
   generateQuantised,
   generatePrefix,
   generateParallel,
+  generateGpu,
 ];

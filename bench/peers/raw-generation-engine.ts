@@ -1,3 +1,4 @@
+import { installedGpus } from '../../src/model-host/available-backends.ts';
 import {
   type LlamaBinding,
   type NativeContext,
@@ -27,8 +28,9 @@ interface Loaded {
 let loaded: Loaded | undefined;
 
 async function load({ path, threads, batchThreads = threads, sequences, contextTokens }: LoadCommand) {
-  const { binding } = await openBinding(() => undefined);
-  const { model } = await openModel({ binding, gpuLayers: 0 }, path, readGgufHeader(path));
+  const opened = await openBinding(installedGpus(), () => undefined);
+  const { binding } = opened;
+  const model = await openModel(opened, path, readGgufHeader(path));
   const context = new binding.AddonContext(model, {
     contextSize: contextTokens * sequences,
     batchSize: 512,

@@ -1,4 +1,5 @@
 import { getLlama, LlamaChatSession, type LlamaContext, LlamaLogLevel } from 'node-llama-cpp';
+import { installedGpus } from '../../src/model-host/available-backends.ts';
 import {
   cpuMs,
   type GenerateAnswer,
@@ -12,7 +13,7 @@ import {
 let context: LlamaContext | undefined;
 
 async function load({ path, threads, contextTokens }: LoadCommand): Promise<LoadAnswer> {
-  const llama = await getLlama({ build: 'never', gpu: false, logLevel: LlamaLogLevel.error });
+  const llama = await getLlama({ build: 'never', gpu: installedGpus()[0] ?? false, logLevel: LlamaLogLevel.error });
   const model = await llama.loadModel({ modelPath: path });
   context = await model.createContext({ contextSize: contextTokens, threads });
   return { threads, batchThreads: threads };

@@ -19,6 +19,7 @@ export const modelShapes = {
   // Rows of a multiple of 256 weights, which `Q4_K` needs.
   '0.1B': { width: 768, layers: 16, heads: 12, keyHeads: 4, feedForward: 2_048, vocabulary: 32_000 },
   '1.0B': { width: 2_048, layers: 16, heads: 32, keyHeads: 8, feedForward: 8_192, vocabulary: 32_000 },
+  '7.1B': { width: 4_096, layers: 32, heads: 32, keyHeads: 8, feedForward: 14_336, vocabulary: 32_000 },
 } as const;
 export type ShapeName = keyof typeof modelShapes;
 

@@ -1,7 +1,9 @@
-/** The part of the server's environment that a child process may see: where programs lie, and nothing that may be a secret. */
-export function childEnvironment(): Record<string, string> {
-  const { PATH, HOME, TMPDIR } = process.env;
-  return { ...(PATH && { PATH }), ...(HOME && { HOME }), ...(TMPDIR && { TMPDIR }) };
+/** Where programs and libraries lie, and which GPUs are used and how: nothing that may be a secret. */
+const childVariables = /^(PATH|HOME|TMPDIR|LD_LIBRARY_PATH|(CUDA|GGML|VK)_[A-Z0-9_]+)$/;
+
+/** The part of the server's environment that a child process may see. */
+export function childEnvironment(environment: NodeJS.ProcessEnv = process.env): Record<string, string> {
+  return variables(environment, (name) => childVariables.test(name));
 }
 
 /**
@@ -10,6 +12,10 @@ export function childEnvironment(): Record<string, string> {
  */
 export function downloadEnvironment(credentials: readonly { readonly name: string }[]): Record<string, string> {
   const isHidden = (name: string) => name.startsWith('SUNDEW_') || credentials.some((each) => each.name === name);
-  const entries = Object.entries(process.env).filter(([name]) => !isHidden(name));
+  return variables(process.env, (name) => !isHidden(name));
+}
+
+function variables(environment: NodeJS.ProcessEnv, wanted: (name: string) => boolean): Record<string, string> {
+  const entries = Object.entries(environment).filter(([name]) => wanted(name));
   return Object.fromEntries(entries.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }

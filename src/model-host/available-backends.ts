@@ -12,23 +12,23 @@ export interface AvailableBackends {
 /** Kinds of GPUs in the order in which they are preferred. */
 const gpuKinds = ['metal', 'cuda', 'vulkan'] as const;
 export type GpuKind = (typeof gpuKinds)[number];
+/** The processor that does the work of a model, in whose memory its weights are. */
+export type Device = GpuKind | 'cpu';
 
-/** The devices for which llama.cpp has a package on this machine; they are installed on purpose only. */
-export function gpuKind(platform: string = process.platform, arch: string = process.arch): GpuKind | undefined {
-  return gpuKinds.find((kind) => isInstalled(`${llamaPackage(platform, arch)}-${kind}`));
+/** The GPUs that llama.cpp has a package for on this machine, best first; most are installed on purpose only. */
+export function installedGpus(platform: string = process.platform, arch: string = process.arch): GpuKind[] {
+  return gpuKinds.filter((kind) => isInstalled(`${llamaPackage(platform, arch)}-${kind}`));
 }
 
 /** Looks for the packages that carry the native code for this machine; none of it is loaded. */
 export function availableBackends(platform: string = process.platform, arch: string = process.arch): AvailableBackends {
   const llama = llamaPackage(platform, arch);
-  const metal = isInstalled(`${llama}-metal`);
-  const cuda = isInstalled(`${llama}-cuda`);
-  const any = gpuKind(platform, arch) !== undefined || isInstalled(llama);
+  const gpus = installedGpus(platform, arch);
   return {
-    native: isInstalled('node-llama-cpp') && any,
+    native: isInstalled('node-llama-cpp') && (gpus.length > 0 || isInstalled(llama)),
     onnx: isInstalled('onnxruntime-node'),
-    metal,
-    cuda,
+    metal: gpus.includes('metal'),
+    cuda: gpus.includes('cuda'),
     xla: false,
     wasm: false,
   };

@@ -1,3 +1,4 @@
+import type { Device } from './available-backends.ts';
 import type { HostMemory } from './child/host-memory.ts';
 import type { HostSpec, ModelSpec } from './model-spec.ts';
 import type { EventOf, InputOf, OperationName, ResultOf } from './operations.ts';
@@ -19,6 +20,8 @@ export interface LoadedInfo {
   readonly eosText?: string;
   /** Threads that the probe chose for reading a prompt and for decoding. */
   readonly threads?: { readonly prefill: number; readonly decode: number };
+  /** Where llama.cpp has its weights. */
+  readonly device?: Device;
 }
 
 /** The request that an operation works for, as the operation sees it. */

@@ -24,7 +24,9 @@ type UnloadReason = 'idle' | 'evicted' | 'asked';
 interface PoolDeps extends Omit<ProcessDeps, 'onReserve' | 'onRelease'> {
   readonly pool: PoolOptions;
   readonly onLoading: (key: string) => void;
-  readonly onLoad: (key: string, durationMs: number) => void;
+  readonly onLoad: (key: string, durationMs: number, info: LoadedInfo) => void;
+  /** Called when a model that could not be loaded is loaded without GPUs; absent where none are installed. */
+  readonly onGpuRefused?: (key: string, error: unknown) => void;
   readonly onUnload: (key: string, reason: UnloadReason) => void;
 }
 
@@ -213,9 +215,25 @@ export class ModelPool {
       onReserve: (key, bytes) => this.#reserve(key, bytes),
       onRelease: (key, bytes) => this.#release(key, bytes),
     };
-    const loaded = await ModelProcess.load(spec, deps, abandoned);
-    this.#deps.onLoad(specKey(spec), this.#clock.monotonicMs() - startMs);
+    const loaded = await this.#loadWhereItFits(spec, deps, abandoned);
+    this.#deps.onLoad(specKey(spec), this.#clock.monotonicMs() - startMs, loaded[1]);
     return loaded;
+  }
+
+  /** A model that a GPU has no room for, or that ends its process there, is tried in a new process without GPUs. */
+  async #loadWhereItFits(
+    spec: HostSpec,
+    deps: ProcessDeps,
+    abandoned: AbortSignal,
+  ): Promise<readonly [ModelProcess, LoadedInfo]> {
+    const { onGpuRefused } = this.#deps;
+    try {
+      return await ModelProcess.load(spec, deps, abandoned);
+    } catch (error) {
+      if (onGpuRefused === undefined || spec.backend !== 'llama' || abandoned.aborted) throw error;
+      onGpuRefused(specKey(spec), error);
+      return await ModelProcess.load({ ...spec, cpuOnly: true }, deps, abandoned);
+    }
   }
 
   #makeRoom(name: string, isModel: boolean, bytes: number): void {

@@ -19,6 +19,8 @@ export interface ModelSpec {
   readonly model?: InstalledModel;
   readonly predictor?: InstalledPredictor;
   readonly settings: HostSettings;
+  /** Leaves GPUs alone, whatever is installed for them. */
+  readonly cpuOnly?: boolean;
 }
 
 /** The code that reads and resizes images, which loads no model and takes no model's place. */

@@ -21,7 +21,7 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((pool) => pool.stop()));
 });
 
-function story(bounds: Partial<PoolOptions> = {}, stallMs = 60_000): Story {
+function story(bounds: Partial<PoolOptions> = {}, stallMs = 60_000, hasGpus = false): Story {
   const clock = new FakeClock();
   const events: string[] = [];
   const begun: [string, number][] = [];
@@ -39,7 +39,8 @@ function story(bounds: Partial<PoolOptions> = {}, stallMs = 60_000): Story {
       ...bounds,
     },
     onLoading: (key) => begun.push([key, events.length]),
-    onLoad: (key) => events.push(`load ${key}`),
+    onLoad: (key, _durationMs, { device }) => events.push(hasGpus ? `load ${key} ${device}` : `load ${key}`),
+    ...(hasGpus && { onGpuRefused: (key: string) => events.push(`refused ${key}`) }),
     onUnload: (key, reason) => events.push(`unload ${key} ${reason}`),
     onCrash: (key, reason) => events.push(`crash ${key} ${reason.split(':')[0]}`),
   });
@@ -204,6 +205,25 @@ describe('a process that goes wrong', () => {
       expect(await ask(pool, 'a')).toBeGreaterThan(0);
     });
   }
+
+  test('over a GPU is loaded without one, once, and what fails without one too fails', async () => {
+    const { pool, events } = story({ loadedModelsMax: 4 }, 60_000, true);
+    const native = (name: string): ModelSpec => ({ ...spec(name), backend: 'llama' });
+    expect(await pool.info(native('a'))).toMatchObject({ device: 'cuda' });
+    expect(await pool.info(native('needs-a-cpu'))).toMatchObject({ device: 'cpu' });
+    await expect(pool.info(native('is-refused'))).rejects.toThrow(failure('model_load_failed'));
+    // ONNX Runtime uses no GPU.
+    await expect(pool.info(spec('is-refused'))).rejects.toThrow(failure('model_load_failed'));
+    expect(events).toEqual([
+      'load embedders/a cuda',
+      'crash embedders/needs-a-cpu signal SIGSEGV',
+      'refused embedders/needs-a-cpu',
+      'load embedders/needs-a-cpu cpu',
+      'refused embedders/is-refused',
+    ]);
+    const without = story();
+    await expect(without.pool.info(native('needs-a-cpu'))).rejects.toThrow(failure('model_load_failed'));
+  });
 
   test('that never loads is given up', async () => {
     const { pool, clock } = story();

@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { installedGpus } from '../../src/model-host/available-backends.ts';
+import { openBinding } from '../../src/model-host/backends/llama/binding.ts';
 import { describeModel } from '../../src/models/installed-model.ts';
 import { generateInput } from '../support/inference/generate-input.ts';
 import { fixtureModel, openTestPool } from '../support/inference/inference-pool.ts';
@@ -18,9 +20,15 @@ test('what a model turned out to be is told', async () => {
   });
   const probed = fixtureModel('generators', 'chain', { threads: 0, contextTokensMax: 100_000 });
   const info = await host.pool.info({ ...probed, name: 'probed' });
+  expect(await host.pool.info({ ...chain, name: 'without GPUs', cpuOnly: true })).toMatchObject({ device: 'cpu' });
   // The length of the file, not the allowed one.
   expect(info.contextTokens).toBe(4_096);
   expect(info.threads?.prefill).toBeGreaterThan(0);
+});
+
+test.skipIf(installedGpus().length > 0)('GPUs that do not work are passed over for the CPU', async () => {
+  const { device } = await openBinding(['cuda', 'vulkan'], () => undefined);
+  expect(device).toBe('cpu');
 });
 
 test('files that llama.cpp refuses, or that have changed since they were found, fail with the reason', async () => {

@@ -62,7 +62,7 @@ test('the model of a tokenizer knows its tokens both ways, in what we add to', (
 });
 
 test('the native classes of llama.cpp have the methods that are called', async () => {
-  const { binding } = await openBinding(() => undefined);
+  const { binding } = await openBinding([], () => undefined);
   const methods = (type: { prototype: object }) => Object.getOwnPropertyNames(type.prototype);
   expect(methods(binding.AddonModel)).toEqual(
     expect.arrayContaining(

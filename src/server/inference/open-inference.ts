@@ -12,7 +12,7 @@ import { ChatTemplates } from '../../inference/templates/chat-templates.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { openOnce } from '../../lib/concurrency/open-once.ts';
 import { supervise } from '../../lib/concurrency/supervise.ts';
-import { availableBackends } from '../../model-host/available-backends.ts';
+import { availableBackends, installedGpus } from '../../model-host/available-backends.ts';
 import { ModelPool } from '../../model-host/model-pool.ts';
 import { specOfModel } from '../../model-host/model-spec.ts';
 import { modelCatalogue, pullEntryOf } from '../../models/download/model-catalogue.ts';
@@ -38,6 +38,7 @@ const hostEntry = entryFile(new URL('../../model-host/child/host-main.ts', impor
 /** Finds the models and makes ready to load them. Nothing is loaded yet. */
 export function openInference({ config, limits, clock, logger, metrics }: InferenceDeps): Inference {
   const registry = openModels(config, logger);
+  const gpus = installedGpus();
   const pool = new ModelPool({
     entry: hostEntry,
     environment: childEnvironment(),
@@ -53,10 +54,19 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     onLoading(key) {
       logger.info('loading a model', { model: key });
     },
-    onLoad(key, durationMs) {
+    onLoad(key, durationMs, { device }) {
       metrics.observe('modelLoads', [kindOf(key)], durationMs / 1_000);
-      logger.info('model loaded', { model: key, duration_ms: Math.round(durationMs) });
+      logger.info('model loaded', { model: key, duration_ms: Math.round(durationMs), ...(device && { device }) });
+      if (device !== 'cpu' || gpus.length === 0) return;
+      logger.warn('a model is on the CPU though packages for GPUs are installed', {
+        model: key,
+        packages: gpus.join(),
+      });
     },
+    ...(gpus.length > 0 && {
+      onGpuRefused: (key: string, error: unknown) =>
+        logger.warn('a model could not be loaded; it is tried without GPUs', { model: key }, error),
+    }),
     onUnload(key, reason) {
       metrics.increment('modelUnloads', [reason]);
       logger.info('model unloaded', { model: key, reason });

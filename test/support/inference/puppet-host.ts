@@ -10,8 +10,10 @@ runHostChild(async (spec) => {
   const name = 'name' in spec ? spec.name : '';
   if (name === 'never-loads') await new Promise(() => undefined);
   if (name === 'dies-loading') process.kill(process.pid, 'SIGSEGV');
+  const cpuOnly = 'cpuOnly' in spec && spec.cpuOnly === true;
+  if (name === 'needs-a-cpu' && !cpuOnly) process.kill(process.pid, 'SIGSEGV');
   if (name === 'is-refused') throw new ServiceError('model_load_failed', 'its weights are upside down');
-  return puppet;
+  return { ...puppet, info: { ...puppet.info, device: cpuOnly ? 'cpu' : 'cuda' } };
 });
 
 const puppet: Backend = {

@@ -40,7 +40,13 @@ function shortGeneration(): Generation & { readonly ended: Promise<void> } {
 }
 
 function openLoop(native: NativeContext, slots: SequenceSlots): DecodeLoop {
-  return new DecodeLoop({ context: native, slots, threads: Threads.fixed(1), clock: new FakeClock() });
+  return new DecodeLoop({
+    context: native,
+    slots,
+    threads: Threads.fixed(1),
+    clock: new FakeClock(),
+    sliceTokens: 128,
+  });
 }
 
 test('a request that comes at any moment of the end of another is served', async () => {

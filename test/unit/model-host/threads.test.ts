@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { NativeContext } from '../../../src/model-host/backends/llama/binding.ts';
-import { probeThreads } from '../../../src/model-host/backends/llama/thread-probe.ts';
+import { probeThreads, threadsFor } from '../../../src/model-host/backends/llama/thread-probe.ts';
 import { Threads } from '../../../src/model-host/backends/llama/threads.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
@@ -42,6 +42,19 @@ test('a probe gives each shape of work its own count, within a third of a second
 test('a short text is read like a long one where only one is read at a time', async () => {
   const { counts } = await probed(2, (tokens, threads) => (tokens === 1 ? 5 * threads : (4 * tokens) / threads), 1);
   expect(counts).toEqual([1, 2, 2]);
+});
+
+test('a model on a GPU reads and writes on it before its first request, and waits for it with one thread', async () => {
+  const batches: number[] = [];
+  const context = machine(new FakeClock(), (tokens, threads) => {
+    batches.push(tokens);
+    return 10 / threads;
+  });
+  const { shapes } = await threadsFor({ context, device: 'cuda', set: 0, sequences: 4 });
+  expect([shapes.decode.count, shapes.parallel.count, shapes.prefill.count]).toEqual([1, 1, 1]);
+  expect(batches).toEqual([1, 32, 4]);
+  const broken = { ...context, decodeBatch: () => Promise.reject(new Error('no kernel')) };
+  await expect(threadsFor({ context: broken, device: 'cuda', set: 2, sequences: 4 })).rejects.toThrow('no kernel');
 });
 
 test('a thread more has to be worth it', async () => {

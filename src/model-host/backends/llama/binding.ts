@@ -1,7 +1,7 @@
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
 import { must } from '../../../lib/assert.ts';
 import type { GgufHeader } from '../../../models/headers/gguf-header.ts';
-import { type GpuKind, gpuKind } from '../../available-backends.ts';
+import type { Device, GpuKind } from '../../available-backends.ts';
 
 /**
  * The members that we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as llama.cpp has them.
@@ -113,8 +113,8 @@ export interface NativeSamplerConfig {
 
 export interface OpenBinding {
   readonly binding: LlamaBinding;
-  /** Layers of a model that go to the GPU: all of them where there is one. */
-  readonly gpuLayers: number;
+  /** Where models go, as a whole. */
+  readonly device: Device;
 }
 
 const allLayers = 9_999;
@@ -122,37 +122,31 @@ const allLayers = 9_999;
 const rearrangedTypes = ['Q4_0', 'Q4_K', 'Q2_K', 'IQ4_NL'] as const;
 
 /**
- * The library for what this installation has packages for: a GPU where its package is installed and works, else the CPU.
- * `onWord` gets what llama.cpp complains about.
+ * The library for the first of these GPUs that works, else for the CPU: a package for a GPU may be there without one, or
+ * without its driver. `onWord` gets what llama.cpp complains about.
  */
-export async function openBinding(onWord: (text: string) => void): Promise<OpenBinding> {
-  const kind = gpuKind();
-  const open = (gpu: GpuKind | false) =>
-    getLlama({
-      build: 'never',
-      skipDownload: true,
-      gpu,
-      logLevel: LlamaLogLevel.error,
-      logger: (_level, text) => onWord(text),
-    });
-  // A package for a GPU may be there without one, or without its driver.
-  const llama = kind === undefined ? await open(false) : await open(kind).catch(() => open(false));
+export async function openBinding(gpus: readonly GpuKind[], onWord: (text: string) => void): Promise<OpenBinding> {
+  const [gpu, ...others] = gpus;
+  const options = { build: 'never', skipDownload: true, logLevel: LlamaLogLevel.error } as const;
+  const opening = getLlama({ ...options, gpu: gpu ?? false, logger: (_level, text) => onWord(text) });
+  const llama = gpu === undefined ? await opening : await opening.catch(() => undefined);
+  if (llama === undefined) return await openBinding(others, onWord);
   const { _bindings } = llama as unknown as { readonly _bindings?: LlamaBinding };
   const binding = must(_bindings, 'node-llama-cpp has no binding where this version should have one');
-  return { binding, gpuLayers: llama.gpu === false ? 0 : allLayers };
+  return { binding, device: llama.gpu === false ? 'cpu' : llama.gpu };
 }
 
-/** Loads a model, on the GPU where it fits there. Throws where llama.cpp refuses it. */
+/** Loads a model. Throws where llama.cpp refuses it, or the device has no room for it. */
 export async function openModel(
-  { binding, gpuLayers }: OpenBinding,
+  { binding, device }: OpenBinding,
   path: string,
   header: Pick<GgufHeader, 'weightBytes' | 'typeBytes'>,
-): Promise<{ model: NativeModel; gpuLayers: number }> {
+): Promise<NativeModel> {
   const rearranged = rearrangedTypes.reduce((sum, type) => sum + (header.typeBytes.get(type) ?? 0), 0);
   // A mapped file would stay in memory beside the rearranged weights.
-  const useMmap = gpuLayers > 0 || rearranged < header.weightBytes / 2;
+  const useMmap = device !== 'cpu' || rearranged < header.weightBytes / 2;
+  const gpuLayers = device === 'cpu' ? 0 : allLayers;
   const model = new binding.AddonModel(path, { useMmap, gpuLayers, addonExports: binding });
-  if (await model.init().catch(() => false)) return { model, gpuLayers };
-  if (gpuLayers > 0) return await openModel({ binding, gpuLayers: 0 }, path, header);
+  if (await model.init().catch(() => false)) return model;
   throw new Error('llama.cpp refuses its weights, which may be damaged or of a newer kind; the log has the details');
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { must } from '../../../lib/assert.ts';
 import { readGgufHeader } from '../../../models/headers/gguf-header.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
+import { installedGpus } from '../../available-backends.ts';
 import type { Backend, LoadBackend } from '../../backend.ts';
 import type { HostMemory } from '../../child/host-memory.ts';
 import type { ModelSpec } from '../../model-spec.ts';
@@ -22,8 +23,10 @@ const linesKept = 4;
 
 export const load: LoadBackend = async (spec, memory) => {
   const lines: string[] = [];
-  const opened = await openBinding((text) => {
+  const opened = await openBinding(spec.cpuOnly === true ? [] : installedGpus(), (text) => {
     lines.push(text.trim());
+    // Where native code ends the process, nothing else tells why.
+    process.stderr.write(`${text.trim()}\n`);
     if (lines.length > linesKept) lines.shift();
   });
   const takeLines = async () => {
@@ -53,36 +56,41 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec, memory: HostMem
   if (twoPartArchitectures.includes(architecture)) {
     throw new Error(`models of an encoder and a decoder (${architecture}) are run as ONNX only`);
   }
-  const { binding } = opened;
-  const { model, gpuLayers } = await openModel(opened, path, header);
+  const { binding, device } = opened;
+  const model = await openModel(opened, path, header);
   const vocabulary = new Vocabulary(model, vocabularySize);
   const trained = installed.manifest.context_length ?? model.getTrainContextSize();
   const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
   const { name, settings } = spec;
   const canRewind = !binding.getIsArchRecurrent(architecture) && !binding.getIsArchHybrid(architecture);
-  const shared = { binding, model, vocabulary, contextTokens, name, settings, gpuLayers };
+  const shared = { binding, model, vocabulary, contextTokens, name, settings, device };
   if (spec.kind === 'embedders')
-    return withTokens(await openEmbedder(shared, installed.manifest.normalize ?? true), vocabulary);
+    return complete(await openEmbedder(shared, installed.manifest.normalize ?? true), shared);
   if (spec.kind === 'rerankers') {
     const template = header.values.get('tokenizer.chat_template.rerank');
     const answersChance = ['qwen3', 'qwen3vl'].includes(architecture);
     const reranker = await openReranker(shared, typeof template === 'string' ? template : undefined, answersChance);
-    return withTokens(reranker, vocabulary);
+    return complete(reranker, shared);
   }
   const tokenBytes = installed.kvCacheBytesPerToken ?? 0;
-  return withTokens(await openGenerator({ ...shared, canRewind, tokenBytes, memory }), vocabulary);
+  return complete(await openGenerator({ ...shared, canRewind, tokenBytes, memory }), shared);
 }
 
-function withTokens(backend: Backend, vocabulary: Vocabulary): Backend {
-  return { ...backend, handlers: { ...backend.handlers, ...tokenHandlers(() => vocabulary) } };
+/** Adds the members that every kind of model has. */
+function complete({ info, handlers, ...backend }: Backend, { vocabulary, device }: SharedDeps): Backend {
+  return {
+    ...backend,
+    info: { ...info, device },
+    handlers: { ...handlers, ...tokenHandlers(() => vocabulary) },
+  };
 }
 
 type SharedDeps = Omit<GeneratorDeps, 'canRewind' | 'tokenBytes' | 'memory'>;
 
 async function openPooled(deps: SharedDeps, ranking: boolean): Promise<PooledContext> {
-  const { binding, model, contextTokens, settings } = deps;
+  const { binding, model, contextTokens, settings, device } = deps;
   return await PooledContext.open({ binding, model, contextTokens, ranking }, (context) =>
-    threadsFor(context, settings.threads, 1),
+    threadsFor({ context, device, set: settings.threads, sequences: 1 }),
   );
 }
 

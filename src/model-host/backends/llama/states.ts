@@ -6,7 +6,7 @@ import type { NativeContext } from './binding.ts';
 import { DecodeLoop } from './generation/decode-loop.ts';
 import { SequenceSlots } from './generation/sequence-slots.ts';
 import type { LazyPool, Lease, Opening } from './lazy-pool.ts';
-import { type ContextDeps, openContext } from './open-context.ts';
+import { type ContextDeps, NoRoomError, openContext, sliceTokensOn } from './open-context.ts';
 import type { Threads } from './threads.ts';
 
 /** Room for the keys and values of some sequences, and the loop that decodes in it. */
@@ -51,13 +51,16 @@ export class States {
     const open = whole.findLast(({ key }) => pool.isOpen(key));
     const wanted = open === undefined ? this.#openings(type, shortest) : [open];
     for (const opening of wanted) {
-      const lease = await pool.lease(opening);
+      const lease = await pool.lease(opening).catch((error: unknown) => {
+        // A GPU has a limit of its own.
+        if (!(error instanceof NoRoomError)) throw error;
+      });
       if (lease !== undefined) return lease;
     }
     const bytes = Math.ceil(wanted.at(-1)?.bytes ?? 0);
     throw new ServiceError(
       'memory_budget_exceeded',
-      `the model "${name}" needs ${bytes} more bytes for ${shortest} tokens in ${type}; inference.memory_limit leaves no room`,
+      `the model "${name}" needs ${bytes} more bytes for ${shortest} tokens in ${type}; inference.memory_limit or its GPU leaves no room`,
     );
   }
 
@@ -92,9 +95,10 @@ export class States {
   }
 
   #start(native: NativeContext, tokens: number, sequences = this.#deps.sequences): OpenState {
-    const { threads, contextTokens } = this.#deps;
+    const { threads, contextTokens, device } = this.#deps;
     const slots = new SequenceSlots(native, sequences);
     const room = tokens < contextTokens ? tokens : undefined;
-    return { native, loop: new DecodeLoop({ context: native, slots, threads, clock: systemClock, room }) };
+    const sliceTokens = sliceTokensOn(device);
+    return { native, loop: new DecodeLoop({ context: native, slots, threads, clock: systemClock, sliceTokens, room }) };
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../../lib/clock.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
 import type { NativeContext } from '../binding.ts';
-import { draftTokensMax, sliceTokens } from '../open-context.ts';
+import { draftTokensMax } from '../open-context.ts';
 import type { Threads } from '../threads.ts';
 import type { Generation } from './generation.ts';
 import type { SequenceSlot, SequenceSlots } from './sequence-slots.ts';
@@ -16,6 +16,8 @@ interface DecodeLoopDeps {
   readonly slots: SequenceSlots;
   readonly threads: Threads;
   readonly clock: Clock;
+  /** Tokens of prompts that are read in one step. */
+  readonly sliceTokens: number;
   /** Tokens that a sequence has room for, where a generation may have more. */
   readonly room?: number | undefined;
 }
@@ -34,16 +36,18 @@ export class DecodeLoop {
   readonly #slots: SequenceSlots;
   readonly #threads: Threads;
   readonly #clock: Clock;
+  readonly #sliceTokens: number;
   readonly #room: number;
   readonly #waiting: Waiting[] = [];
   #active: Generation[] = [];
   #isRunning = false;
 
-  constructor({ context, slots, threads, clock, room = Number.POSITIVE_INFINITY }: DecodeLoopDeps) {
+  constructor({ context, slots, threads, clock, sliceTokens, room = Number.POSITIVE_INFINITY }: DecodeLoopDeps) {
     this.#context = context;
     this.#slots = slots;
     this.#threads = threads;
     this.#clock = clock;
+    this.#sliceTokens = sliceTokens;
     this.#room = room;
   }
 
@@ -145,7 +149,7 @@ export class DecodeLoop {
     const reading = this.#active.filter((generation) => generation.reading);
     reading.sort((a, b) => a.unread - b.unread);
     const slices = new Map<Generation, number>();
-    let budget = sliceTokens;
+    let budget = this.#sliceTokens;
     for (const [at, generation] of reading.entries()) {
       const share = Math.min(generation.unread, Math.floor(budget / (reading.length - at)));
       slices.set(generation, share);

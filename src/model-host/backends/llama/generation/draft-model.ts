@@ -2,8 +2,9 @@ import { join } from 'node:path';
 import { KeyedMutex } from '../../../../lib/concurrency/keyed-mutex.ts';
 import { readGgufHeader } from '../../../../models/headers/gguf-header.ts';
 import type { InstalledModel } from '../../../../models/installed-model.ts';
+import type { Device } from '../../../available-backends.ts';
 import { type LlamaBinding, type NativeContext, type NativeModel, type NativeSampler, openModel } from '../binding.ts';
-import { openContext, sliceTokens } from '../open-context.ts';
+import { openContext, sliceTokensOn } from '../open-context.ts';
 import type { Threads } from '../threads.ts';
 import type { Drafter } from './drafter.ts';
 import { type PromptCache, type SequenceSlot, SequenceSlots } from './sequence-slots.ts';
@@ -11,7 +12,7 @@ import { type PromptCache, type SequenceSlot, SequenceSlots } from './sequence-s
 interface DraftModelDeps {
   readonly binding: LlamaBinding;
   readonly installed: InstalledModel;
-  readonly gpuLayers: number;
+  readonly device: Device;
   /** Of the model that checks the drafts; its vocabulary has to be the same. */
   readonly target: NativeContext;
   readonly sequences: number;
@@ -22,6 +23,7 @@ interface DraftModelDeps {
 /** A small model whose likeliest tokens are the guesses for a large one. */
 export class DraftModel {
   readonly #contextTokens: number;
+  readonly #sliceTokens: number;
   readonly #model: NativeModel;
   readonly #context: NativeContext;
   readonly #sampler: NativeSampler;
@@ -32,6 +34,7 @@ export class DraftModel {
 
   private constructor(deps: DraftModelDeps, model: NativeModel, context: NativeContext) {
     this.#contextTokens = deps.contextTokens;
+    this.#sliceTokens = sliceTokensOn(deps.device);
     this.#model = model;
     this.#context = context;
     this.#threads = deps.threads;
@@ -42,12 +45,12 @@ export class DraftModel {
 
   /** Throws with the reason where the model cannot draft for the other. */
   static async open(deps: DraftModelDeps): Promise<DraftModel> {
-    const { binding, installed, gpuLayers, target, sequences, contextTokens } = deps;
+    const { binding, installed, device, target, sequences, contextTokens } = deps;
     const path = join(installed.directory, installed.weights);
-    const { model } = await openModel({ binding, gpuLayers }, path, readGgufHeader(path));
+    const model = await openModel({ binding, device }, path, readGgufHeader(path));
     let context: NativeContext | undefined;
     try {
-      context = await openContext({ name: installed.name, binding, model, sequences, contextTokens }, 'f16');
+      context = await openContext({ name: installed.name, binding, model, device, sequences, contextTokens }, 'f16');
       expectSameVocabulary(target, context);
       return new DraftModel(deps, model, context);
     } catch (error) {
@@ -92,7 +95,7 @@ export class DraftModel {
     this.#slots.rewind(slot, tokens);
     let place: number | undefined;
     while (slot.tokens.length < tokens.length && !signal.aborted) {
-      place = await this.#evaluate(slot, tokens.slice(slot.tokens.length, slot.tokens.length + sliceTokens));
+      place = await this.#evaluate(slot, tokens.slice(slot.tokens.length, slot.tokens.length + this.#sliceTokens));
     }
     const drafted: number[] = [];
     while (place !== undefined && drafted.length < count && !signal.aborted) {

@@ -1,5 +1,6 @@
 import { systemClock } from '../../../../lib/clock.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
+import type { Device } from '../../../available-backends.ts';
 import type { OperationContext } from '../../../backend.ts';
 import type { HostMemory } from '../../../child/host-memory.ts';
 import type { HostSettings } from '../../../model-spec.ts';
@@ -35,7 +36,7 @@ export interface GeneratorDeps {
   /** Bytes of the state of one token in sixteen bits; 0 where the file does not say. */
   readonly tokenBytes: number;
   readonly memory: HostMemory;
-  readonly gpuLayers: number;
+  readonly device: Device;
   /** Whether the model can take back tokens that it has read. */
   readonly canRewind: boolean;
 }
@@ -69,7 +70,7 @@ export class Generator {
     const sequences = settings.parallelSequences;
     const [shortest] = stateLengths(contextTokens);
     const native = await openContext({ ...deps, contextTokens: shortest, sequences }, 'f16');
-    const threads = await threadsFor(native, settings.threads, sequences);
+    const threads = await threadsFor({ context: native, device: deps.device, set: settings.threads, sequences });
     return new Generator(deps, native, threads);
   }
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { InstalledModel } from '../../../../models/installed-model.ts';
 import { ServiceError } from '../../../../protocol/service-error.ts';
+import type { Device } from '../../../available-backends.ts';
 import type { Speculation } from '../../../operations/generate.ts';
 import { stateLengths } from '../../../state-lengths.ts';
 import type { LlamaBinding, NativeContext } from '../binding.ts';
@@ -15,7 +16,7 @@ import type { PromptCache } from './sequence-slots.ts';
 interface SpeculatorDeps {
   readonly name: string;
   readonly binding: LlamaBinding;
-  readonly gpuLayers: number;
+  readonly device: Device;
   readonly contextTokens: number;
   readonly sequences: number;
   readonly pool: LazyPool;
