@@ -45,6 +45,8 @@ interface LoadedModel {
   /** Memory of its process. */
   readonly residentBytes: number;
   readonly inFlight: number;
+  /** Whether a GPU has its weights. */
+  readonly onGpu: boolean;
   /** How long it stays if no request comes, in milliseconds; infinite for ever. */
   readonly staysMs: number;
 }
@@ -60,6 +62,7 @@ interface Slot {
   /** Aborted when the model is no longer wanted. */
   readonly abandoned: AbortController;
   process: ModelProcess | undefined;
+  onGpu: boolean;
   /** Requests that hold the slot, those that wait for the load included. */
   users: number;
   lastUsedMs: number;
@@ -140,11 +143,11 @@ export class ModelPool {
 
   loaded(): LoadedModel[] {
     const nowMs = this.#clock.monotonicMs();
-    return [...this.#slots.values()].flatMap(({ key, process, users, keepAliveMs, lastUsedMs }) => {
+    return [...this.#slots.values()].flatMap(({ key, process, onGpu, users, keepAliveMs, lastUsedMs }) => {
       if (process === undefined) return [];
       const idleMs = users > 0 ? 0 : nowMs - lastUsedMs;
       const { residentBytes, inFlight } = process;
-      return [{ key, residentBytes, inFlight, staysMs: Math.max(0, keepAliveMs - idleMs) }];
+      return [{ key, residentBytes, inFlight, onGpu, staysMs: Math.max(0, keepAliveMs - idleMs) }];
     });
   }
 
@@ -189,6 +192,7 @@ export class ModelPool {
       loading: this.#load(spec, abandoned.signal),
       abandoned,
       process: undefined,
+      onGpu: false,
       users: 0,
       lastUsedMs: this.#clock.monotonicMs(),
       keepAliveMs: this.#deps.pool.keepAliveMs,
@@ -196,8 +200,9 @@ export class ModelPool {
     };
     this.#slots.set(key, slot);
     slot.loading.then(
-      ([process]) => {
+      ([process, { device = 'cpu' }]) => {
         slot.process = process;
+        slot.onGpu = device !== 'cpu';
       },
       () => {
         if (this.#slots.get(key) === slot) this.#slots.delete(key);

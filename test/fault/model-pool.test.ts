@@ -211,6 +211,10 @@ describe('a process that goes wrong', () => {
     const native = (name: string): ModelSpec => ({ ...spec(name), backend: 'llama' });
     expect(await pool.info(native('a'))).toMatchObject({ device: 'cuda' });
     expect(await pool.info(native('needs-a-cpu'))).toMatchObject({ device: 'cpu' });
+    expect(pool.loaded()).toMatchObject([
+      { key: 'embedders/a', onGpu: true },
+      { key: 'embedders/needs-a-cpu', onGpu: false },
+    ]);
     await expect(pool.info(native('is-refused'))).rejects.toThrow(failure('model_load_failed'));
     // ONNX Runtime uses no GPU.
     await expect(pool.info(spec('is-refused'))).rejects.toThrow(failure('model_load_failed'));

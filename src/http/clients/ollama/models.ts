@@ -57,8 +57,8 @@ export function ollamaModelRoutes(inference: Inference): Route[] {
           return [
             {
               ...entry,
-              size: found.residentBytes,
-              size_vram: 0,
+              size: found.onGpu ? model.bytes : found.residentBytes,
+              size_vram: found.onGpu ? model.bytes : 0,
               expires_at: new Date(expiresMs).toISOString(),
               context_length: usableContext(model, inference.settings) ?? 0,
             },
