@@ -31,11 +31,13 @@ export interface ApiKey {
 type Filters = ReadonlyMap<string, object>;
 
 /** The grants of a user, with those of all its roles and groups, or of one of its keys. */
-export interface Held {
-  /** Of the user. */
-  readonly name: string;
+interface Held {
   readonly grants: readonly Grant[];
   readonly rowFilter: RowFilters | undefined;
+  /** For requests with the password of the user. */
+  readonly withPassword: Session;
+  /** For requests with a key; one for all keys of these grants, since thousands would not fit into the caches of the processor. */
+  readonly withKey: Session;
 }
 
 /**
@@ -176,13 +178,12 @@ export class AccessState {
     const user = this.#users.get(userName);
     if (user === undefined) return undefined;
     const held = this.heldBy(user);
-    // Shared by all keys of the user: thousands of copies would not fit into the caches of the processor.
     if (permissions === undefined && rowFilter === undefined) return held;
-    return {
-      name: user.name,
-      grants: permissions === undefined ? held.grants : commonGrants(held.grants, permissions),
-      rowFilter: rowFilter === undefined ? held.rowFilter : this.#rowFilter(user, rowFilter),
-    };
+    return holding(
+      user.name,
+      permissions === undefined ? held.grants : commonGrants(held.grants, permissions),
+      rowFilter === undefined ? held.rowFilter : this.#rowFilter(user, rowFilter),
+    );
   }
 
   /** Users who are global administrators of all documents, and can come in: with a password, or with a key that is valid. */
@@ -198,11 +199,7 @@ export class AccessState {
   heldBy(user: User): Held {
     const known = this.#held.get(user.name);
     if (known !== undefined) return known;
-    const held = {
-      name: user.name,
-      grants: this.effectiveGrants(user.name),
-      rowFilter: this.#rowFilter(user, undefined),
-    };
+    const held = holding(user.name, this.effectiveGrants(user.name), this.#rowFilter(user, undefined));
     this.#held.set(user.name, held);
     return held;
   }
@@ -223,9 +220,9 @@ function isAdmin(held: Held | undefined): boolean {
   return held !== undefined && held.rowFilter === undefined && coversEverything(held.grants);
 }
 
-/** The session of who has given the password of a user, or one of its keys. */
-export function sessionOf({ name, grants, rowFilter }: Held, keyId: string | undefined): Session {
-  return { principal: { kind: 'granted', name, grants, keyId }, rowFilter };
+function holding(name: string, grants: readonly Grant[], rowFilter: RowFilters | undefined): Held {
+  const session = (byKey: boolean): Session => ({ principal: { kind: 'granted', name, grants, byKey }, rowFilter });
+  return { grants, rowFilter, withPassword: session(false), withKey: session(true) };
 }
 
 function setOrDelete<Value>(map: Map<string, Value>, key: string, value: Value, size: number): void {

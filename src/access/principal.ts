@@ -17,8 +17,8 @@ export type Principal =
       /** Of the user, also where one of its keys was given. */
       readonly name: string;
       readonly grants: readonly Grant[];
-      /** The key that was given; undefined with a password. */
-      readonly keyId?: string | undefined;
+      /** Whether a key of the user was given, not its password; `Caller.keyId` says which. */
+      readonly byKey?: boolean;
     };
 
 /**
@@ -35,6 +35,8 @@ export interface Caller {
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
   readonly rowFilter: RowFilters | undefined;
+  /** The key that was given; undefined with a password. Principals are shared by all keys with the same grants. */
+  readonly keyId?: string | undefined;
   /** Hears of every table that the request uses, for the audit log. */
   noteTable?(table: string, level: AccessLevel): void;
 }
@@ -133,7 +135,7 @@ export function requireAdmin({ principal, rowFilter }: Caller): void {
  */
 export function requireUser({ principal, rowFilter }: Caller, user: string, level: AccessLevel): void {
   if (principal.kind === 'everyone') return;
-  if (principal.name === user && principal.keyId === undefined && level !== 'admin') return;
+  if (principal.name === user && principal.byKey !== true && level !== 'admin') return;
   if (rowFilter === undefined && covers(principal.grants, 'user', user, level)) return;
   throw forbidden(`${level} access to user "${user}"`);
 }

@@ -364,6 +364,11 @@ test('a transaction belongs to its credential, and is allowed what that is', asy
     expect((await guarded.as(other, 'GET', root)).body).toMatchObject({ session_count: 0 });
   }
   expect((await guarded.as(writer, 'POST', `${path}/write`, write)).status).toBe(200);
+  const begunByKey = await guarded.as(key.credential, 'POST', `${root}/begin`);
+  const ofKey = `${root}/${begunByKey.body.transaction_id}`;
+  const otherKey = await guarded.key('writer');
+  for (const other of [writer, otherKey.credential]) expect((await guarded.as(other, 'GET', ofKey)).status).toBe(404);
+  expect((await guarded.as(key.credential, 'GET', ofKey)).status).toBe(200);
   const own = await guarded.as(reader, 'POST', `${root}/begin`);
   const ofReader = `${root}/${own.body.transaction_id}`;
   expect((await guarded.as(reader, 'POST', `${ofReader}/write`, write)).status).toBe(403);

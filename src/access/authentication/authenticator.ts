@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type AccessState, type Session, sessionOf } from '../access-state.ts';
+import type { AccessState, Session } from '../access-state.ts';
 import { type Credential, readCredential } from './credentials.ts';
 import { FailureThrottle } from './failure-throttle.ts';
 import { isSecret } from './key-secret.ts';
@@ -84,8 +84,8 @@ export class CatalogAuthenticator implements Authenticator {
       throw this.#refused('expired', origin.clientAddress(), 'the key has expired');
     }
     const expiresMs = key.expiresMs ?? Number.POSITIVE_INFINITY;
-    this.#verified.add(header, { held, keyId, expiresMs, untilMs: Number.POSITIVE_INFINITY });
-    return sessionOf(held, keyId);
+    this.#verified.add(header, { session: held.withKey, expiresMs, untilMs: Number.POSITIVE_INFINITY });
+    return held.withKey;
   }
 
   async #identifyUser(
@@ -107,10 +107,10 @@ export class CatalogAuthenticator implements Authenticator {
     if (isRight && epoch !== this.#epoch)
       return this.#identifyUser({ kind: 'password', user: name, password }, header, client);
     if (!isRight || user === undefined) throw this.#failed('wrong', client);
-    const held = state.heldBy(user);
+    const session = state.heldBy(user).withPassword;
     const untilMs = clock.monotonicMs() + passwordKeptMs;
-    this.#verified.add(header, { held, keyId: undefined, expiresMs: Number.POSITIVE_INFINITY, untilMs });
-    return sessionOf(held, undefined);
+    this.#verified.add(header, { session, expiresMs: Number.POSITIVE_INFINITY, untilMs });
+    return session;
   }
 
   #failed(reason: Refusal, client: string | undefined): ServiceError {

@@ -30,6 +30,12 @@ export function readCredential(header: string): Credential | undefined {
   }
 }
 
+/** The id of the key in a header; undefined where it has none. */
+export function keyIdIn(header: string): string | undefined {
+  const credential = readCredential(header);
+  return credential?.kind === 'key' ? credential.keyId : undefined;
+}
+
 /** The two sides of the first colon. */
 function decodePair(encoded: string): readonly [string, string] | undefined {
   const bytes = readBase64(encoded);

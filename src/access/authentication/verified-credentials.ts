@@ -1,11 +1,9 @@
 import type { Clock } from '../../lib/clock.ts';
-import { type Held, type Session, sessionOf } from '../access-state.ts';
+import type { Session } from '../access-state.ts';
 
 /** A credential that was right. */
 export interface Verified {
-  readonly held: Held;
-  /** Undefined for a password. */
-  readonly keyId: string | undefined;
+  readonly session: Session;
   /** Wall time at which the key expires; infinite where it does not. */
   readonly expiresMs: number;
   /** Monotonic time until which a password need not be hashed again; infinite for a key. */
@@ -36,11 +34,9 @@ export class VerifiedCredentials {
   readonly #wantedBytes = new Uint8Array(this.#wanted.buffer);
   #places = new Int32Array(placesMin);
   #entries = entriesFor(placesMin);
-  /** Of each entry its `held`, then its `keyId`. */
-  #owners: (Held | string | undefined)[] = [];
+  #sessions: Session[] = [];
   /** Of each entry `expiresMs`, then `untilMs`. */
   #times: number[] = [];
-  #count = 0;
 
   constructor(clock: Pick<Clock, 'nowMs' | 'monotonicMs'>) {
     this.#clock = clock;
@@ -51,43 +47,38 @@ export class VerifiedCredentials {
     const number = this.#numberAt(this.#placeOf(header));
     if (number === 0) return undefined;
     if (this.#entries[(number << entryShift) - 1] !== 0 && this.#isOver(number)) return undefined;
-    const at = (number - 1) * 2;
-    return sessionOf(this.#owners[at] as Held, this.#owners[at + 1] as string | undefined);
+    return this.#sessions[number - 1];
   }
 
   /** In place of what was said of the header before. */
-  add(header: string, { held, keyId, expiresMs, untilMs }: Verified): void {
-    if (this.#count >= entriesMax) this.clear();
-    if (this.#count + 1 > this.#places.length * takenMax) this.#grow();
+  add(header: string, { session, expiresMs, untilMs }: Verified): void {
+    if (this.#sessions.length >= entriesMax) this.clear();
+    if (this.#sessions.length + 1 > this.#places.length * takenMax) this.#grow();
     const place = this.#placeOf(header);
     let number = this.#numberAt(place);
     if (number === 0) {
-      this.#count += 1;
-      number = this.#count;
+      number = this.#sessions.length + 1;
       this.#places[place] = this.#tag() | number;
     }
     const hasEnd = Math.min(expiresMs, untilMs) !== Number.POSITIVE_INFINITY;
     this.#entries.set(this.#wanted, (number - 1) << entryShift);
     this.#entries[(number << entryShift) - 1] = hasEnd ? 1 : 0;
-    const at = (number - 1) * 2;
-    this.#owners[at] = held;
-    this.#owners[at + 1] = keyId;
-    this.#times[at] = expiresMs;
-    this.#times[at + 1] = untilMs;
+    this.#sessions[number - 1] = session;
+    this.#times[number * 2 - 2] = expiresMs;
+    this.#times[number * 2 - 1] = untilMs;
   }
 
   clear(): void {
-    if (this.#count === 0) return;
+    if (this.#sessions.length === 0) return;
     this.#places.fill(0);
     this.#entries.fill(0);
-    this.#owners = [];
+    this.#sessions = [];
     this.#times = [];
-    this.#count = 0;
   }
 
   #isOver(number: number): boolean {
-    const at = (number - 1) * 2;
-    const [expiresMs, untilMs] = [this.#times[at] ?? 0, this.#times[at + 1] ?? 0];
+    const expiresMs = this.#times[number * 2 - 2] ?? 0;
+    const untilMs = this.#times[number * 2 - 1] ?? 0;
     if (expiresMs !== Number.POSITIVE_INFINITY && this.#clock.nowMs() >= expiresMs) return true;
     return untilMs !== Number.POSITIVE_INFINITY && this.#clock.monotonicMs() >= untilMs;
   }

@@ -33,13 +33,12 @@ function meRoute(services: AccessServices | undefined): Route {
     responses: { 200: { description: 'The caller.', schema: ownAccess } },
     handler({ caller }) {
       const { users } = required(services);
-      const { principal } = caller;
+      const { principal, keyId } = caller;
       assert(principal.kind === 'granted', 'with authentication on every caller was identified');
-      const { grants, keyId } = principal;
       const { user, roles } = users.self(caller);
       return {
         username: user.name,
-        permissions: grants.map(permissionOf),
+        permissions: principal.grants.map(permissionOf),
         roles: [...roles],
         metadata: user.metadata,
         ...(keyId === undefined ? {} : { key_id: keyId }),

@@ -1,5 +1,6 @@
 import type { Session } from '../../access/access-state.ts';
 import type { Origin } from '../../access/authentication/authenticator.ts';
+import { keyIdIn } from '../../access/authentication/credentials.ts';
 import type { AccessLevel } from '../../access/grants.ts';
 import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
@@ -60,6 +61,13 @@ export class Exchange
   identified({ principal, rowFilter }: Session): void {
     this.principal = principal;
     this.rowFilter = rowFilter;
+  }
+
+  /** Few ask for it, so it is read from the header that has identified the caller. */
+  get keyId(): string | undefined {
+    const { principal } = this;
+    if (principal.kind === 'everyone' || principal.byKey !== true) return undefined;
+    return keyIdIn(this.request.headers.get('authorization') ?? '');
   }
 
   noteTable(table: string, level: AccessLevel): void {

@@ -43,7 +43,7 @@ export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | un
       const entry = {
         request_id: requestId,
         user: nameOf(principal),
-        key_id: principal.kind === 'granted' ? principal.keyId : undefined,
+        key_id: exchange.keyId,
         client: clientOf(request),
         method: request.method,
         route: route.path,

@@ -1,6 +1,6 @@
 import { type Caller, nameOf, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import { must } from '../../lib/assert.ts';
+import { assert, must } from '../../lib/assert.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
 import { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
 import type { Service } from '../../lib/concurrency/supervise.ts';
@@ -291,9 +291,10 @@ export interface ReadRequest {
 }
 
 /** A session belongs to the credential that has begun it: a key of the same user may be allowed less. */
-function ownerOf({ principal }: Caller): string {
-  const key = principal.kind === 'granted' ? principal.keyId : undefined;
-  return `${principal.kind}\0${nameOf(principal)}\0${key ?? ''}`;
+function ownerOf({ principal, keyId }: Caller): string {
+  const isByKey = principal.kind === 'granted' && principal.byKey === true;
+  assert(isByKey === (keyId !== undefined), 'a caller with a key says which');
+  return `${principal.kind}\0${nameOf(principal)}\0${keyId ?? ''}`;
 }
 
 function tooMany(what: string): ServiceError {

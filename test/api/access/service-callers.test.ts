@@ -127,12 +127,10 @@ describe('users, keys, secrets and accounts are guarded by their services', () =
   });
 
   test('a key sees itself as the caller, and nothing of its user', async () => {
-    const key: Principal = { kind: 'granted', name: 'admin', grants: [], keyId: 'k' };
+    const key: Principal = { kind: 'granted', name: 'admin', grants: [], byKey: true };
     expect(await codeFor('GET /auth/v1/me', key)).toBeUndefined();
     expect(await codeFor('GET /auth/v1/users/:user', key)).toBe('forbidden');
-    expect(await codeFor('GET /auth/v1/users/:user', { ...key, keyId: undefined })).toBeUndefined();
-    expect(await codeFor('PUT /auth/v1/users/:user/row-filters/:table', { ...key, keyId: undefined })).toBe(
-      'forbidden',
-    );
+    expect(await codeFor('GET /auth/v1/users/:user', { ...key, byKey: false })).toBeUndefined();
+    expect(await codeFor('PUT /auth/v1/users/:user/row-filters/:table', { ...key, byKey: false })).toBe('forbidden');
   });
 });

@@ -34,6 +34,17 @@ describe('A01: credentials', () => {
     }
   });
 
+  test('each of two keys of a user is told which one it is, at every request, and a password is told of none', async () => {
+    await using guarded = await startGuardedServer();
+    const keys = [await guarded.key('admin'), await guarded.key('admin')];
+    for (const { id, credential } of [...keys, ...keys]) {
+      const me = await guarded.as(credential, 'GET', '/auth/v1/me');
+      expect(me.body).toMatchObject({ username: 'admin', key_id: id });
+    }
+    const me = await guarded.as(basic('admin', adminPassword), 'GET', '/auth/v1/me');
+    expect(me.body).not.toHaveProperty('key_id');
+  });
+
   test('a credential in the query string is never read', async () => {
     await using guarded = await startGuardedServer();
     const { credential } = await guarded.key('admin');

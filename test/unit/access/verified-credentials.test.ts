@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { type Session, sessionOf } from '../../../src/access/access-state.ts';
+import type { Session } from '../../../src/access/access-state.ts';
 import { type Verified, VerifiedCredentials } from '../../../src/access/authentication/verified-credentials.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
@@ -9,39 +9,37 @@ function opened() {
 }
 
 function verifiedAs(name: string, rest: Partial<Verified> = {}): Verified {
-  const held = { name, grants: [], rowFilter: undefined };
   const without = { expiresMs: Number.POSITIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
-  return { held, keyId: `key of ${name}`, ...without, ...rest };
+  return { session: sessionOf(name), ...without, ...rest };
 }
 
-function sessionFor(name: string): Session {
-  const { held, keyId } = verifiedAs(name);
-  return sessionOf(held, keyId);
+function sessionOf(name: string): Session {
+  return { principal: { kind: 'granted', name, grants: [] }, rowFilter: undefined };
 }
 
 test('a verified header is found by all of its characters, until it is forgotten', () => {
   const { verified } = opened();
   verified.add('Bearer abc', verifiedAs('ann'));
   verified.add('Bearer abd', verifiedAs('bob'));
-  expect(verified.find('Bearer abc')).toEqual(sessionFor('ann'));
+  expect(verified.find('Bearer abc')).toEqual(sessionOf('ann'));
   for (const other of ['Bearer ab', 'Bearer abcd', 'bearer abc', 'Bearer abc ', '']) {
     expect(verified.find(other)).toBeUndefined();
   }
   verified.add('Bearer abc', verifiedAs('ann again'));
-  expect(verified.find('Bearer abc')).toEqual(sessionFor('ann again'));
+  expect(verified.find('Bearer abc')).toEqual(sessionOf('ann again'));
   verified.clear();
   expect(verified.find('Bearer abc')).toBeUndefined();
   expect(verified.find('Bearer abd')).toBeUndefined();
   verified.add('Bearer abd', verifiedAs('bob'));
   expect(verified.find('Bearer abc')).toBeUndefined();
-  expect(verified.find('Bearer abd')).toEqual(sessionFor('bob'));
+  expect(verified.find('Bearer abd')).toEqual(sessionOf('bob'));
 });
 
 test('a key is found until the moment of its expiry, a password until its time is over', async () => {
   const { clock, verified } = opened();
   const [keyMs, passwordMs] = [clock.nowMs() + 1_000, clock.monotonicMs() + 2_000];
   verified.add('Bearer abc', verifiedAs('ann', { expiresMs: keyMs }));
-  verified.add('Basic abc', verifiedAs('ann', { keyId: undefined, untilMs: passwordMs }));
+  verified.add('Basic abc', verifiedAs('ann', { untilMs: passwordMs }));
   verified.add('Bearer abd', verifiedAs('bob'));
   const found = () => ['Bearer abc', 'Basic abc', 'Bearer abd'].map((header) => verified.find(header) !== undefined);
   await clock.advance(999);
@@ -52,7 +50,7 @@ test('a key is found until the moment of its expiry, a password until its time i
   expect(found()).toEqual([false, true, true]);
   await clock.advance(1);
   expect(found()).toEqual([false, false, true]);
-  verified.add('Basic abc', verifiedAs('ann', { keyId: undefined, untilMs: passwordMs + 2_000 }));
+  verified.add('Basic abc', verifiedAs('ann', { untilMs: passwordMs + 2_000 }));
   expect(found()).toEqual([false, true, true]);
 });
 
@@ -65,7 +63,7 @@ test('a bounded number of headers is remembered', () => {
   );
   expect(found.length).toBeGreaterThan(0);
   expect(found.length).toBeLessThanOrEqual(32_768);
-  expect(verified.find('Bearer 39999')).toEqual(sessionFor('ann'));
+  expect(verified.find('Bearer 39999')).toEqual(sessionOf('ann'));
 });
 
 test('each of many headers is found as what it was verified as', () => {
@@ -73,7 +71,7 @@ test('each of many headers is found as what it was verified as', () => {
   const count = 32_768;
   for (let at = 0; at < count; at += 1) verified.add(`Bearer ${at}`, verifiedAs(`user ${at}`));
   for (let at = 0; at < count; at += 1) {
-    if (!Bun.deepEquals(verified.find(`Bearer ${at}`), sessionFor(`user ${at}`)))
+    if (!Bun.deepEquals(verified.find(`Bearer ${at}`), sessionOf(`user ${at}`)))
       throw new Error(`header ${at} is found as another`);
   }
   expect(verified.find(`Bearer ${count}`)).toBeUndefined();
@@ -84,7 +82,7 @@ test('a header that is verified again is found as what it is now, among many', (
   for (let at = 0; at < 5_000; at += 1) verified.add(`Bearer ${at}`, verifiedAs(`user ${at}`));
   for (let at = 0; at < 5_000; at += 2) verified.add(`Bearer ${at}`, verifiedAs(`user ${at} again`));
   for (let at = 0; at < 5_000; at += 1) {
-    const expected = sessionFor(at % 2 === 0 ? `user ${at} again` : `user ${at}`);
+    const expected = sessionOf(at % 2 === 0 ? `user ${at} again` : `user ${at}`);
     if (!Bun.deepEquals(verified.find(`Bearer ${at}`), expected)) throw new Error(`header ${at} is found as another`);
   }
   expect(verified.find('Bearer 5000')).toBeUndefined();
