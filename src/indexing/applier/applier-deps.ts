@@ -2,12 +2,11 @@ import type { Clock } from '../../lib/clock.ts';
 import type { IndexSource, OpenRangeIndex, RangeIndex } from '../range-index.ts';
 import type { WriterBudget } from '../writer-budget.ts';
 import type { AppliedIndexEvents } from './applied-index.ts';
+import type { QueueOptions } from './page-queue.ts';
 import type { PublishOptions } from './publish-schedule.ts';
 
 /** Bounds of one applier; all come from `limits.ts`. */
-export interface ApplierOptions extends PublishOptions {
-  /** Queued bytes beyond which images are dropped and the change feed is read instead. */
-  queueBytesMax: number;
+export interface ApplierOptions extends PublishOptions, QueueOptions {
   /** Idle time after which the writer's threads and memory are given back and work put off is done, in milliseconds. */
   writerIdleMs: number;
   /** Time from the opening of an index to the look for damage in its files, in milliseconds. */

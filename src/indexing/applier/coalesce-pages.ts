@@ -2,7 +2,7 @@ import { FrameBuilder, readFrame } from '../../lib/document-frame.ts';
 import type { ChangePage } from '../range-index.ts';
 
 /** A page that is worth a native call of its own, in bytes. */
-const smallPageBytes = 64 * 1024;
+export const smallPageBytes = 64 * 1024;
 /** Small pages are gathered up to this many bytes. */
 const gatheredBytesMax = 256 * 1024;
 

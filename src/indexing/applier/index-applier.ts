@@ -62,7 +62,7 @@ export class IndexApplier implements Service {
     this.#options = options;
     this.#events = deps.events ?? {};
     this.#applied = new AppliedIndex({ clock, options, events: this.#events });
-    this.#queue = new PageQueue(options.queueBytesMax);
+    this.#queue = new PageQueue(options, clock);
     this.#sleeper = new Sleeper(clock);
     const wake = () => this.#sleeper.wake();
     this.#writer = new HeldWriter(deps.writers, wake);
@@ -150,11 +150,18 @@ export class IndexApplier implements Service {
   /** Rows just committed to the range. Dropped when the feed has to be read anyway. */
   offer(page: ChangePage): void {
     if (this.#standing.state !== 'live' || page.lastSequence <= this.#queue.tail) return;
+    const isFirst = this.#queue.isEmpty;
     if (!this.#queue.push(page)) {
       this.#standing.state = 'catching_up';
       this.#queue.clear();
     }
-    this.#sleeper.wake();
+    if (isFirst || !this.#isIdle) this.#sleeper.wake();
+  }
+
+  /** It follows its range, and nothing is to be applied now: what is queued is little, waits for more, and is awaited by nobody. */
+  get #isIdle(): boolean {
+    if (this.#standing.state !== 'live') return false;
+    return this.#queue.isEmpty || (this.#queue.dueInMs > 0 && !this.progress.isAwaited(this.#queue.tail));
   }
 
   /** As `offer`, for rows of which none concerns this index: its sequence moves, and nothing is woken for it. */
@@ -259,18 +266,21 @@ export class IndexApplier implements Service {
     while (!this.#stop.signal.aborted) {
       await this.#damage.confirm();
       const isCatchingUp = this.#standing.state === 'catching_up';
-      const page = isCatchingUp ? this.#source.read(this.#applied.applied) : this.#queue.take();
+      const page = isCatchingUp ? this.#source.read(this.#applied.applied) : this.#queuedPage();
       if (page) {
         const rows = await this.#apply(page);
         if (isCatchingUp) this.#backfilledRows += rows;
         madeProgress();
       } else if (isCatchingUp) await this.#reachHead();
-      const isIdle = this.#standing.state === 'live' && this.#queue.isEmpty;
-      await this.#applied.publishWhenDue(isIdle, this.#writer.isWanted);
+      await this.#applied.publishWhenDue(this.#isIdle, this.#writer.isWanted);
       this.#waiters.changed();
       await this.#checkpointWhenDue();
-      if (this.#standing.state === 'live' && this.#queue.isEmpty) await this.#rest();
+      if (this.#isIdle) await this.#rest();
     }
+  }
+
+  #queuedPage(): ChangePage | undefined {
+    return this.#isIdle ? undefined : this.#queue.take();
   }
 
   async #checkpointWhenDue(): Promise<void> {
@@ -315,7 +325,7 @@ export class IndexApplier implements Service {
       this.#writer.release();
       return;
     }
-    const dueMs = this.#applied.restMs;
+    const dueMs = Math.min(this.#applied.restMs, this.#queue.dueInMs);
     const idleMs = this.#writer.isAtRest ? Number.POSITIVE_INFINITY : this.#options.writerIdleMs;
     const woken = await this.#sleeper.sleep(Math.min(dueMs, idleMs));
     if (!woken && idleMs <= dueMs && !this.#writer.isAtRest) await this.#writer.rest(this.index);

@@ -1,17 +1,31 @@
+import type { Clock } from '../../lib/clock.ts';
 import type { ChangePage } from '../range-index.ts';
-import { takePages } from './coalesce-pages.ts';
+import { smallPageBytes, takePages } from './coalesce-pages.ts';
 
-/** Pages of rows that wait for an index, each continuing the sequences of the one before. */
+export interface QueueOptions {
+  /** Queued bytes beyond which nothing more is taken. */
+  queueBytesMax: number;
+  /** The longest that small pages wait for others to be joined with, in milliseconds. */
+  gatherMs: number;
+}
+
+/**
+ * Pages of rows that wait for an index, each continuing the sequences of the one before. Small ones are gathered for a moment:
+ * a native call and its way back cost several times as much as the single row of a small write.
+ */
 export class PageQueue {
-  readonly #bytesMax: number;
+  readonly #options: QueueOptions;
+  readonly #clock: Clock;
   #pages: ChangePage[] = [];
   #bytes = 0;
+  /** When the pages have been gathered for long enough. */
+  #dueMs = 0;
   /** Sequence of the last row that was queued or passed by. */
   #tail = 0;
 
-  /** `bytesMax`: queued bytes beyond which nothing more is taken. */
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
+  constructor(options: QueueOptions, clock: Clock) {
+    this.#options = options;
+    this.#clock = clock;
   }
 
   get bytes(): number {
@@ -24,6 +38,13 @@ export class PageQueue {
 
   get isEmpty(): boolean {
     return this.#pages.length === 0;
+  }
+
+  /** Milliseconds until the pages are to be taken; 0 when they are worth a call now, infinity when there are none. */
+  get dueInMs(): number {
+    if (this.isEmpty) return Number.POSITIVE_INFINITY;
+    if (this.#bytes >= smallPageBytes) return 0;
+    return Math.max(0, this.#dueMs - this.#clock.monotonicMs());
   }
 
   /** Empties the queue; what comes next continues `sequence`. */
@@ -43,7 +64,8 @@ export class PageQueue {
 
   /** False when the page leaves a gap, or there is no room for it: what is missing has to be read from the feed. */
   push(page: ChangePage): boolean {
-    if (!this.continues(page) || this.#bytes > this.#bytesMax) return false;
+    if (!this.continues(page) || this.#bytes > this.#options.queueBytesMax) return false;
+    if (this.isEmpty) this.#dueMs = this.#clock.monotonicMs() + this.#options.gatherMs;
     this.#pages.push(page);
     this.#bytes += page.frame.byteLength;
     this.#tail = page.lastSequence;

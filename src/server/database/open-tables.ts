@@ -92,6 +92,7 @@ export async function openTables(
 
 function applierBounds(limits: LimitOptions) {
   return {
+    gatherMs: limits.gatherDelayMs,
     visibilityMs: limits.visibilityDelayMs,
     busyVisibilityMs: limits.busyVisibilityDelayMs,
     visibilityBytes: limits.visibilityBytesMax,

@@ -22,10 +22,18 @@ export function writeSynced(path: string, flags: 'w' | 'wx', contents: Uint8Arra
   }
 }
 
+/**
+ * Bytes of one write. The page cache keeps what is written at once in one large folio, and every later write into it walks all
+ * blocks of that: with 16 MiB at once, adding the space took five times as long, and a commit into it 20 microseconds more.
+ */
+const extensionBytes = 64 * 1_024;
+
 /** Adds bytes behind the `size` that a file has, and syncs them. A file that does not take them keeps its size. */
 export function extendSynced(descriptor: number, size: number, bytes: Uint8Array): void {
   try {
-    writeSync(descriptor, bytes, 0, bytes.byteLength, size);
+    for (let at = 0; at < bytes.byteLength; at += extensionBytes) {
+      writeSync(descriptor, bytes, at, Math.min(extensionBytes, bytes.byteLength - at), size + at);
+    }
     fdatasyncSync(descriptor);
   } catch (error) {
     ftruncateSync(descriptor, size);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { ApplierOptions } from '../../../src/indexing/applier/applier-deps.ts';
+import { smallPageBytes } from '../../../src/indexing/applier/coalesce-pages.ts';
 import { IndexApplier } from '../../../src/indexing/applier/index-applier.ts';
 import type { ChangePage, RangeIndex } from '../../../src/indexing/range-index.ts';
 import { WriterBudget } from '../../../src/indexing/writer-budget.ts';
@@ -7,6 +8,7 @@ import { FrameBuilder, readFrame, rowKind } from '../../../src/lib/document-fram
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 
 const bounds: ApplierOptions = {
+  gatherMs: 0,
   visibilityMs: 200,
   busyVisibilityMs: 2_000,
   visibilityBytes: 1_000,
@@ -16,6 +18,11 @@ const bounds: ApplierOptions = {
   writerIdleMs: 5_000,
   verifyDelayMs: 1_000,
 };
+
+interface BenchOptions {
+  writers?: WriterBudget;
+  options?: Partial<ApplierOptions>;
+}
 
 /** A range whose change feed is an array, and an index that remembers what it was given. */
 class Bench {
@@ -37,7 +44,7 @@ class Bench {
   readonly applier: IndexApplier;
 
   /** `damaged`: an index of all that is written lies there, and its files do not hold what they should. */
-  constructor(written = 0, damaged = false, writers?: WriterBudget) {
+  constructor(written = 0, damaged = false, { writers, options }: BenchOptions = {}) {
     this.damaged = damaged;
     if (damaged) this.durable = written;
     for (let sequence = 1; sequence <= written; sequence += 1) this.feed.push(page(sequence));
@@ -48,7 +55,7 @@ class Bench {
         read: (after) => this.feed.find((each) => each.lastSequence > after),
       },
       clock: this.clock,
-      options: bounds,
+      options: { ...bounds, ...options },
       ...(writers === undefined ? {} : { writers }),
       events: {
         failed: (error) => {
@@ -182,6 +189,60 @@ describe('an index applier', () => {
     await bench.applier.waitFor(6);
     expect(bench.applied).toEqual([1, 2, 3, 4, 5, 6]);
     expect(bench.calls).toBeLessThanOrEqual(2);
+    await bench.applier.close();
+  });
+
+  test('small writes that nobody waits for are gathered for a moment', async () => {
+    const bench = new Bench(0, false, { options: { gatherMs: 20 } });
+    await settle();
+    for (let count = 0; count < 5; count += 1) {
+      bench.write();
+      await bench.clock.advance(3);
+    }
+    expect(bench.calls).toBe(0);
+    await bench.clock.advance(5);
+    expect(bench.calls).toBe(1);
+    expect(bench.applied).toEqual([1, 2, 3, 4, 5]);
+    await bench.applier.close();
+  });
+
+  test('gathering ends when somebody waits, and does not hold up what others have waited for', async () => {
+    const bench = new Bench(0, false, { options: { gatherMs: 20 } });
+    await settle();
+    bench.write();
+    await bench.applier.waitFor(1);
+    expect(bench.visible).toBe(1);
+    const waited = bench.applier.waitFor(3);
+    bench.write();
+    await settle();
+    expect(bench.calls).toBe(1);
+    bench.write();
+    await waited;
+    expect(bench.visible).toBe(3);
+    expect(bench.clock.monotonicMs()).toBe(0);
+    await bench.applier.close();
+  });
+
+  test('gathered rows are shown within the delay while more keep coming', async () => {
+    const bench = new Bench(0, false, { options: { gatherMs: 20, visibilityBytes: 1_000_000 } });
+    await settle();
+    for (let count = 0; count < 50; count += 1) {
+      bench.write();
+      await bench.clock.advance(5);
+    }
+    expect(bench.visible).toBeGreaterThan(30);
+    expect(bench.commits).toBe(1);
+    expect(bench.calls).toBeLessThanOrEqual(13);
+    await bench.applier.close();
+  });
+
+  test('a write that is worth a call of its own is not held back', async () => {
+    const bench = new Bench(0, false, { options: { gatherMs: 20 } });
+    await settle();
+    bench.write();
+    bench.write(smallPageBytes);
+    await settle();
+    expect(bench.applied).toEqual([1, 2]);
     await bench.applier.close();
   });
 
@@ -347,7 +408,7 @@ describe('an index applier', () => {
 
   test('shows what was applied at once when others need its turn, and puts off until it rests what is to be done then', async () => {
     const writers = new WriterBudget(1);
-    const bench = new Bench(0, false, writers);
+    const bench = new Bench(0, false, { writers: writers });
     await settle();
     bench.write();
     await settle();
