@@ -214,8 +214,6 @@ export const limits = {
   backlogBytesMax: 256 * MiB,
   /** How long a write waits for an index that is too far behind before it is answered `backpressure`. */
   backlogWaitMs: 60 * secondMs,
-  /** Small writes that nobody waits for reach an index together, after this time at most. */
-  gatherDelayMs: 20,
   visibilityDelayMs: 200,
   /** While rows keep coming and commits are slow, up to this. */
   busyVisibilityDelayMs: 2 * secondMs,
@@ -279,7 +277,6 @@ const relations: readonly Relation[] = [
   [(b) => b.transactionBytesMax <= b.allTransactionsBytesMax, 'one transaction leaves room for itself'],
   [(b) => b.batchBodyBytesMax < b.backlogBytesMax, 'one batch does not fill the backlog'],
   [(b) => b.visibilityBytesMax <= b.checkpointBytesMax, 'an index commits at least once a checkpoint'],
-  [(b) => b.gatherDelayMs < b.visibilityDelayMs, 'rows are not gathered for longer than they may wait'],
   [(b) => b.visibilityDelayMs < b.checkpointIntervalMs, 'an index commits at least once a checkpoint'],
   [(b) => b.queryDeadlineMs < b.requestDeadlineMs, 'a query stops before its request does'],
   [(b) => b.indexReplayWaitMs <= b.indexWaitMsMax, 'a query waits no longer than one may ask'],

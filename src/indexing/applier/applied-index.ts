@@ -86,11 +86,12 @@ export class AppliedIndex {
     this.#applied = Math.max(this.#applied, sequence);
   }
 
-  async apply(page: ChangePage): Promise<AppliedPage> {
+  /** `waitingSinceMs`: since when its rows have waited to be shown, at the longest. */
+  async apply(page: ChangePage, waitingSinceMs: number): Promise<AppliedPage> {
     assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
     const report = await this.#timed('apply', this.#open().apply(page.frame));
     this.#applied = page.lastSequence;
-    this.#schedule.applied(page.frame.byteLength, this.#clock.monotonicMs());
+    this.#schedule.applied(page.frame.byteLength, waitingSinceMs);
     return { rows: report.rows, skipped: [...report.skipped, ...(page.damaged ?? [])] };
   }
 

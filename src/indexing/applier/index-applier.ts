@@ -13,7 +13,7 @@ import { DamageWatch } from './damage-watch.ts';
 import { HeldWriter } from './held-writer.ts';
 import { isIndexDamage } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
-import { PageQueue } from './page-queue.ts';
+import { PageQueue, type QueuedPage } from './page-queue.ts';
 
 /** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;
@@ -266,9 +266,9 @@ export class IndexApplier implements Service {
     while (!this.#stop.signal.aborted) {
       await this.#damage.confirm();
       const isCatchingUp = this.#standing.state === 'catching_up';
-      const page = isCatchingUp ? this.#source.read(this.#applied.applied) : this.#queuedPage();
-      if (page) {
-        const rows = await this.#apply(page);
+      const next = isCatchingUp ? this.#readPage() : this.#queuedPage();
+      if (next) {
+        const rows = await this.#apply(next);
         if (isCatchingUp) this.#backfilledRows += rows;
         madeProgress();
       } else if (isCatchingUp) await this.#reachHead();
@@ -279,8 +279,14 @@ export class IndexApplier implements Service {
     }
   }
 
-  #queuedPage(): ChangePage | undefined {
+  #queuedPage(): QueuedPage | undefined {
     return this.#isIdle ? undefined : this.#queue.take();
+  }
+
+  /** The next page of the change feed. */
+  #readPage(): QueuedPage | undefined {
+    const page = this.#source.read(this.#applied.applied);
+    return page && { page, waitingSinceMs: this.#clock.monotonicMs() };
   }
 
   async #checkpointWhenDue(): Promise<void> {
@@ -301,7 +307,7 @@ export class IndexApplier implements Service {
     this.#events.live?.();
   }
 
-  async #apply(page: ChangePage): Promise<number> {
+  async #apply({ page, waitingSinceMs }: QueuedPage): Promise<number> {
     if (readFrame(page.frame).rowCount === 0) {
       this.#applied.skipTo(page.lastSequence);
       // Skipping pages without rows for this index must not block the event loop.
@@ -309,7 +315,7 @@ export class IndexApplier implements Service {
       return 0;
     }
     this.#writer.use();
-    const { rows, skipped } = await this.#applied.apply(page);
+    const { rows, skipped } = await this.#applied.apply(page, waitingSinceMs);
     if (skipped.length > 0) {
       this.#skippedCount += skipped.length;
       this.#events.skipped?.(skipped);
@@ -359,10 +365,10 @@ export class IndexApplier implements Service {
   async #takeLast(): Promise<void> {
     if (this.#damage.isSuspect) return;
     for (let pages = 0; pages < lastPagesMax; pages += 1) {
-      const page = this.#source.read(this.#applied.applied);
-      if (!page) return this.#applied.skipTo(this.#source.head());
-      if (page.frame.byteLength > lastPageBytesMax) return;
-      await this.#apply(page);
+      const next = this.#readPage();
+      if (!next) return this.#applied.skipTo(this.#source.head());
+      if (next.page.frame.byteLength > lastPageBytesMax) return;
+      await this.#apply(next);
     }
   }
 

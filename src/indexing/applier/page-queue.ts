@@ -9,6 +9,11 @@ export interface QueueOptions {
   gatherMs: number;
 }
 
+export interface QueuedPage {
+  page: ChangePage;
+  waitingSinceMs: number;
+}
+
 /**
  * Pages of rows that wait for an index, each continuing the sequences of the one before. Small ones are gathered for a moment:
  * a native call and its way back cost several times as much as the single row of a small write.
@@ -18,8 +23,8 @@ export class PageQueue {
   readonly #clock: Clock;
   #pages: ChangePage[] = [];
   #bytes = 0;
-  /** When the pages have been gathered for long enough. */
-  #dueMs = 0;
+  /** When the first page came, or the one before it was taken; monotonic. */
+  #waitingSinceMs = 0;
   /** Sequence of the last row that was queued or passed by. */
   #tail = 0;
 
@@ -44,7 +49,7 @@ export class PageQueue {
   get dueInMs(): number {
     if (this.isEmpty) return Number.POSITIVE_INFINITY;
     if (this.#bytes >= smallPageBytes) return 0;
-    return Math.max(0, this.#dueMs - this.#clock.monotonicMs());
+    return Math.max(0, this.#waitingSinceMs + this.#options.gatherMs - this.#clock.monotonicMs());
   }
 
   /** Empties the queue; what comes next continues `sequence`. */
@@ -65,7 +70,7 @@ export class PageQueue {
   /** False when the page leaves a gap, or there is no room for it: what is missing has to be read from the feed. */
   push(page: ChangePage): boolean {
     if (!this.continues(page) || this.#bytes > this.#options.queueBytesMax) return false;
-    if (this.isEmpty) this.#dueMs = this.#clock.monotonicMs() + this.#options.gatherMs;
+    if (this.isEmpty) this.#waitingSinceMs = this.#clock.monotonicMs();
     this.#pages.push(page);
     this.#bytes += page.frame.byteLength;
     this.#tail = page.lastSequence;
@@ -77,10 +82,13 @@ export class PageQueue {
     this.#tail = sequence;
   }
 
-  /** The next page, small ones joined; undefined when there is none. */
-  take(): ChangePage | undefined {
+  /** The next page, small ones joined, and since when it has waited; undefined when there is none. */
+  take(): QueuedPage | undefined {
     const taken = takePages(this.#pages);
-    this.#bytes -= taken?.takenBytes ?? 0;
-    return taken?.page;
+    if (!taken) return undefined;
+    const waitingSinceMs = this.#waitingSinceMs;
+    this.#bytes -= taken.takenBytes;
+    this.#waitingSinceMs = this.#clock.monotonicMs();
+    return { page: taken.page, waitingSinceMs };
   }
 }

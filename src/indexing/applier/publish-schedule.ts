@@ -45,10 +45,10 @@ export class PublishSchedule {
     this.checkpointed();
   }
 
-  applied(bytes: number, nowMs: number): void {
-    this.#unpublishedSince ??= nowMs;
+  applied(bytes: number, sinceMs: number): void {
+    this.#unpublishedSince ??= sinceMs;
     this.#unpublishedBytes += bytes;
-    this.#changedSince ??= nowMs;
+    this.#changedSince ??= sinceMs;
     this.#changedBytes += bytes;
   }
 

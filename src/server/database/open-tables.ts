@@ -92,7 +92,8 @@ export async function openTables(
 
 function applierBounds(limits: LimitOptions) {
   return {
-    gatherMs: limits.gatherDelayMs,
+    // Of the time within which a write is found, a tenth.
+    gatherMs: limits.visibilityDelayMs / 10,
     visibilityMs: limits.visibilityDelayMs,
     busyVisibilityMs: limits.busyVisibilityDelayMs,
     visibilityBytes: limits.visibilityBytesMax,

@@ -236,6 +236,17 @@ describe('an index applier', () => {
     await bench.applier.close();
   });
 
+  test('a row is shown within the delay from when it was written, not from when it was taken', async () => {
+    const bench = new Bench(0, false, { options: { gatherMs: 20 } });
+    await settle();
+    bench.write();
+    await bench.clock.advance(bounds.visibilityMs - 1);
+    expect(bench.visible).toBe(0);
+    await bench.clock.advance(1);
+    expect(bench.visible).toBe(1);
+    await bench.applier.close();
+  });
+
   test('a write that is worth a call of its own is not held back', async () => {
     const bench = new Bench(0, false, { options: { gatherMs: 20 } });
     await settle();
