@@ -20,6 +20,7 @@ setDefaultTimeout(60_000);
 
 const { put: document, delete: gone, partPut: vector } = rowKind;
 const bounds = {
+  gatherMs: 0,
   visibilityMs: 200,
   busyVisibilityMs: 2_000,
   visibilityBytes: 1_000,
