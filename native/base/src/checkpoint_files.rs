@@ -158,32 +158,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
 
     /// Writes a file that the last checkpoint does not name; the next one syncs it. `parts` follow one another.
     pub fn write(&self, name: &str, parts: &[&[u8]]) -> Result<NamedFile, EngineError> {
-        let mut crc = crc32fast::Hasher::new();
-        let mut bytes = 0;
-        let mut write = || -> io::Result<()> {
-            let mut file = SparseFile::new(self.create(name)?);
-            for part in parts {
-                file.write_all(part)?;
-                crc.update(part);
-                bytes += part.len() as u64;
-            }
-            file.finish().map(drop)
-        };
-        write().map_err(io_failed("write an index file"))?;
-        failpoint::hit("checkpoint-files.after-file");
-        Ok(NamedFile { name: name.to_owned(), bytes, crc: Some(crc.finalize()), grows: false })
-    }
-
-    /// The directory is made with its first file.
-    fn create(&self, name: &str) -> io::Result<File> {
-        let path = self.root.join(name);
-        match File::create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(&self.root)?;
-                File::create(&path)
-            }
-            created => created,
-        }
+        write_index_file(&self.root, name, parts)
     }
 
     /// Writes a checkpoint beside the last one; its files have been written. None when it is the last one. Once the draft
@@ -206,7 +181,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         let text = serde_json::to_vec(&text).map_err(internal)?;
         failpoint::hit("checkpoint-files.before-draft");
         let path = self.root.join(CHECKPOINT_DRAFT);
-        let write = || self.create(CHECKPOINT_DRAFT).and_then(|mut file| file.write_all(&text));
+        let write = || create(&self.root, CHECKPOINT_DRAFT).and_then(|mut file| file.write_all(&text));
         write().map_err(io_failed("write a checkpoint"))?;
         let known: HashSet<&NamedFile> = self.durable_files().iter().collect();
         let new: Vec<&NamedFile> = checkpoint.files.iter().filter(|file| !known.contains(file)).collect();
@@ -294,5 +269,35 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
             Ok(())
         };
         remove().map_err(io_failed("remove an old index file"))
+    }
+}
+
+/// Writes a file of an index, which the next checkpoint may name, and then syncs. `parts` follow one another.
+pub fn write_index_file(root: &Path, name: &str, parts: &[&[u8]]) -> Result<NamedFile, EngineError> {
+    let mut crc = crc32fast::Hasher::new();
+    let mut bytes = 0;
+    let mut write = || -> io::Result<()> {
+        let mut file = SparseFile::new(create(root, name)?);
+        for part in parts {
+            file.write_all(part)?;
+            crc.update(part);
+            bytes += part.len() as u64;
+        }
+        file.finish().map(drop)
+    };
+    write().map_err(io_failed("write an index file"))?;
+    failpoint::hit("checkpoint-files.after-file");
+    Ok(NamedFile { name: name.to_owned(), bytes, crc: Some(crc.finalize()), grows: false })
+}
+
+/// The directory is made with its first file.
+fn create(root: &Path, name: &str) -> io::Result<File> {
+    let path = root.join(name);
+    match File::create(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(root)?;
+            File::create(&path)
+        }
+        created => created,
     }
 }

@@ -48,8 +48,8 @@ fn a_crash_between_files_leaves_a_whole_commit() {
     let shared =
         ["after-file", "before-rename", "after-rename", "after-removal"].map(|name| ("checkpoint-files", name));
     for (place, name) in own.into_iter().chain(shared) {
-        // Of each checkpoint the graph and the dead rows are files of their own.
-        let hits = if name == "after-file" { 2 } else { 1 };
+        // In each round the rows before they have a graph, the graph and the dead rows are files of their own.
+        let hits = if name == "after-file" { 3 } else { 1 };
         for hit in 1..=ROUNDS * hits {
             let directory = TemporaryDirectory::new();
             let status = Command::new(std::env::current_exe().unwrap())

@@ -1,7 +1,6 @@
 //! Graphs built in the background: what is built next, and the building.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,10 +9,10 @@ use sundew_base::error::EngineError;
 use super::graph::{AddedRow, Graph, Insertion, insert_rows};
 use super::options::DenseOptions;
 use super::rows::copies::{AllVectors, key_of};
-use super::rows::flat_rows::FlatRows;
 use super::rows::graph_rows::GraphRows;
-use super::rows::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
-use super::segment::{Segment, SegmentRows};
+use super::rows::row_store::{MappedRows, RowStore};
+use super::segment::Segment;
+use super::segment_files::SegmentFiles;
 use sundew_base::bit_set::BitSet;
 
 /// A graph is copied to take in rows when it has at most this many times their number: copying a row costs some hundredths
@@ -37,6 +36,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The segments that the new graph replaces.
+    pub fn segments_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+        self.grown.iter_mut().chain(&mut self.sources)
+    }
+
     pub fn segment_ids(&self) -> impl Iterator<Item = u64> + '_ {
         self.grown.iter().chain(&self.sources).map(|segment| segment.id)
     }
@@ -44,7 +48,7 @@ impl Plan {
     /// Whether most of the rows that will be linked have had a graph before.
     pub fn is_rewrite(&self) -> bool {
         let (linked, new): (Vec<&Segment>, Vec<&Segment>) =
-            self.sources.iter().partition(|segment| matches!(segment.rows, SegmentRows::Graph(_)));
+            self.sources.iter().partition(|segment| segment.rows.as_graph().is_some());
         let rows = |segments: Vec<&Segment>| segments.into_iter().map(Segment::live_count).sum::<usize>();
         rows(linked) > rows(new)
     }
@@ -58,12 +62,12 @@ fn has_dead_share(segment: &Segment, share: f64) -> bool {
 /// a graph are left alone while their `dimension` float32s each make less than `tail_bytes`.
 pub fn plan(segments: &[Segment], busy: &HashSet<u64>, dimension: usize, tail_bytes: usize) -> Option<Plan> {
     let free = || segments.iter().filter(|segment| !busy.contains(&segment.id) && segment.live_count() > 0);
-    let mut graphs: Vec<&Segment> = free().filter(|segment| matches!(segment.rows, SegmentRows::Graph(_))).collect();
+    let mut graphs: Vec<&Segment> = free().filter(|segment| segment.rows.as_graph().is_some()).collect();
     graphs.sort_by_key(|segment| segment.rows.len());
     if let Some(worst) = graphs.iter().find(|segment| has_dead_share(segment, DEAD_SHARE_URGENT)) {
         return Some(Plan { grown: None, sources: vec![(*worst).clone()] });
     }
-    let flats: Vec<&Segment> = free().filter(|segment| matches!(segment.rows, SegmentRows::Flat(_))).collect();
+    let flats: Vec<&Segment> = free().filter(|segment| segment.rows.as_flat().is_some()).collect();
     let flat_rows: usize = flats.iter().map(|segment| segment.live_count()).sum();
     let mut sources: Vec<&Segment> = Vec::new();
     if flat_rows * dimension * 4 >= tail_bytes {
@@ -120,19 +124,12 @@ impl Built {
     }
 }
 
-/// Where row files go.
-#[derive(Debug, Clone)]
-pub struct RowFiles {
-    pub root: PathBuf,
-    pub in_use: FilesInUse,
-}
-
 /// Builds what was planned; `None` when it was called off. `id` names new files.
 pub fn build(
     options: &DenseOptions,
     plan: &Plan,
     id: u64,
-    files: Option<&RowFiles>,
+    files: Option<&SegmentFiles>,
     cancelled: &AtomicBool,
 ) -> Result<Option<Built>, EngineError> {
     let mut order: Vec<(u32, u32, u32)> = Vec::new();
@@ -151,10 +148,7 @@ pub fn build(
             AddedRow { ordinal, number, sequence: rows.sequence(row), vector, level, key: Some(key_of(vector)) }
         })
         .collect();
-    let grown = plan.grown.as_ref().and_then(|segment| match &segment.rows {
-        SegmentRows::Graph(rows) => Some(rows.as_ref()),
-        SegmentRows::Flat(_) => None,
-    });
+    let grown = plan.grown.as_ref().and_then(|segment| segment.rows.as_graph()).map(Arc::as_ref);
     let grown_rows = grown.map_or(0, GraphRows::len);
     let twins = AllVectors { grown, added: &added }.twins();
     for (row, _) in added.iter_mut().zip(&twins).filter(|(_, twin)| twin.is_some()) {
@@ -176,9 +170,9 @@ pub fn build(
     graph.seal();
     let rows = store_rows(files, id, grown, &added)?;
     let origins = order.into_iter().map(|(_, source, row)| (source, row)).collect();
-    let rows = GraphRows::new(graph, rows);
+    let rows = GraphRows::in_memory(graph, rows);
     rows.prepare();
-    Ok(Some(Built { rows, origins, grown_rows }))
+    Ok(Some(Built { rows: Arc::new(rows), origins, grown_rows }))
 }
 
 /// Half of the cores, which leaves the others to queries; all when much waits.
@@ -192,13 +186,13 @@ fn build_threads(options: &DenseOptions, rows: usize) -> usize {
 }
 
 fn store_rows(
-    files: Option<&RowFiles>,
+    files: Option<&SegmentFiles>,
     id: u64,
     grown: Option<&GraphRows>,
     added: &[AddedRow<'_>],
 ) -> Result<RowStore, EngineError> {
     let vectors = added.iter().map(|row| row.vector);
-    let earlier = grown.map(|rows| &rows.rows);
+    let earlier = grown.map(|rows| rows.rows.as_ref());
     let Some(files) = files else {
         let mut values = match earlier {
             Some(RowStore::Memory(values)) => values.clone(),
@@ -208,8 +202,8 @@ fn store_rows(
         return Ok(RowStore::Memory(values));
     };
     let rows = match earlier {
-        Some(RowStore::File(earlier)) => MappedRows::append(Arc::clone(&earlier.file), Some(earlier), vectors),
-        _ => MappedRows::append(RowFile::new(&files.root, format!("{id}.rows"), &files.in_use), None, vectors),
+        Some(RowStore::File(earlier)) => MappedRows::append(Arc::clone(&earlier.written.file), Some(earlier), vectors),
+        _ => MappedRows::append(files.new_file(format!("{id}.rows")), None, vectors),
     };
     Ok(RowStore::File(rows?))
 }
@@ -223,14 +217,4 @@ fn level_of(ordinal: u32, number: u16, links: usize) -> u32 {
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     let unit = ((mixed >> 11) + 1) as f64 / (1u64 << 53) as f64;
     (-unit.ln() / (links.max(2) as f64).ln()) as u32
-}
-
-/// All rows of two flat segments that live, as one.
-pub fn join(a: &Segment, b: &Segment) -> Option<FlatRows> {
-    match (&a.rows, &b.rows) {
-        (SegmentRows::Flat(older), SegmentRows::Flat(newer)) => {
-            Some(FlatRows::merged((older, &a.dead), (newer, &b.dead)))
-        }
-        _ => None,
-    }
 }

@@ -1,22 +1,22 @@
 //! Checkpoints of a dense index: `<id>.flat` for rows without a graph, `<id>.graph` and the row file of a graph, and
 //! `<number>.dead` for the dead rows of all segments.
 
-use std::borrow::Cow;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 
-use super::builder::RowFiles;
 use super::graph::Graph;
 use super::options::DenseOptions;
+use super::rows::flat_file::{decode_flat_rows, flat_file_name, map_flat_rows, write_flat_rows};
 use super::rows::flat_rows::FlatRows;
 use super::rows::graph_rows::GraphRows;
-use super::rows::row_store::{FilesInUse, MappedRows, RowFile, RowStore};
+use super::rows::row_store::{MappedRows, RowStore};
 use super::segment::{Segment, SegmentRows, Snapshot};
+use super::segment_files::{SegmentFiles, WrittenFile};
 use sundew_base::bit_set::BitSet;
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, Draft, NamedFile};
 use sundew_base::error::{damaged, io_failed};
@@ -45,13 +45,7 @@ struct SegmentEntry {
 
 impl SegmentEntry {
     fn of(segment: &Segment) -> Self {
-        let row_file = match &segment.rows {
-            SegmentRows::Graph(rows) => match &rows.rows {
-                RowStore::File(rows) => Some(rows.file.name.clone()),
-                RowStore::Memory(_) => None,
-            },
-            SegmentRows::Flat(_) => None,
-        };
+        let row_file = segment.rows.as_graph().and_then(|rows| rows.rows.written()).map(|rows| rows.file.name.clone());
         Self { id: segment.id, rows: segment.rows.len(), documents: segment.document_count, row_file }
     }
 }
@@ -66,23 +60,21 @@ pub struct Restored {
 }
 
 pub struct Checkpoints {
-    root: PathBuf,
     files: CheckpointFiles<SegmentsState>,
-    /// Row files that no checkpoint may name yet.
-    in_use: FilesInUse,
+    segment_files: SegmentFiles,
 }
 
 impl Checkpoints {
-    pub fn row_files(&self) -> RowFiles {
-        RowFiles { root: self.root.clone(), in_use: self.in_use.clone() }
+    pub fn segment_files(&self) -> SegmentFiles {
+        self.segment_files.clone()
     }
 
     /// Opens `root` at its last checkpoint, or empty when there is none. Errors: `index_damaged`, `index_incompatible`.
     pub fn open(root: &Path, options: &DenseOptions) -> Result<(Self, Restored), EngineError> {
-        // Row files come before the first checkpoint.
+        // Files of segments come before the first checkpoint.
         fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
         let files = CheckpointFiles::open(root, options.fingerprint())?;
-        let checkpoints = Self { root: root.to_path_buf(), files, in_use: FilesInUse::default() };
+        let checkpoints = Self { files, segment_files: SegmentFiles::new(root) };
         let restored = checkpoints.restore(options)?;
         Ok((checkpoints, restored))
     }
@@ -109,10 +101,14 @@ impl Checkpoints {
     }
 
     fn open_flat(&self, entry: &SegmentEntry, options: &DenseOptions) -> Result<FlatRows, EngineError> {
-        let name = flat_file_name(entry.id);
-        let bytes = self.files.read(self.files.named(&name)?)?;
-        decode_flat_rows(&bytes, entry.rows, options.dimension as usize)
-            .ok_or_else(|| damaged(format!("{name} has another length than its rows")))
+        let file = self.files.named(&flat_file_name(entry.id))?;
+        let bytes = self.files.read(file)?;
+        let mut rows = decode_flat_rows(&bytes, entry.rows, options.dimension as usize)
+            .ok_or_else(|| damaged(format!("{} has another length than its rows", file.name)))?;
+        if rows.bytes() >= options.flat_bytes_max() {
+            map_flat_rows(&mut rows, self.segment_files.named_file(&file.name), file)?;
+        }
+        Ok(rows)
     }
 
     /// Maps the files of a graph; nothing is read.
@@ -122,17 +118,50 @@ impl Checkpoints {
         row_file: &str,
         options: &DenseOptions,
     ) -> Result<Arc<GraphRows>, EngineError> {
-        let name = graph_file_name(entry.id);
-        let dimension = options.dimension as usize;
-        let file = File::open(self.root.join(&name)).map_err(|error| damaged(format!("{name}: {error}")))?;
-        let graph = Graph::map(options.metric, &file, dimension, entry.rows)?;
-        let (named, bytes) = (self.files.named(row_file)?, entry.rows * dimension * 4);
-        if named.bytes != bytes as u64 {
-            return Err(damaged(format!("{row_file} has another length than its rows")));
+        let (dimension, graph_file) = (options.dimension as usize, self.files.named(&graph_file_name(entry.id))?);
+        let (row_file, bytes) = (self.files.named(row_file)?, entry.rows * dimension * 4);
+        if row_file.bytes != bytes as u64 {
+            return Err(damaged(format!("{} has another length than its rows", row_file.name)));
         }
-        let crc = named.crc.ok_or_else(|| damaged(format!("{row_file} has no checksum")))?;
-        let file = RowFile::new(&self.root, row_file.to_owned(), &self.in_use);
-        Ok(GraphRows::new(graph, RowStore::File(MappedRows::map(file, bytes, crc)?)))
+        let rows = MappedRows::map_scattered(self.named_by_last(row_file)?)?;
+        let graph = self.named_by_last(graph_file)?;
+        Ok(Arc::new(self.map_graph(graph, Arc::new(RowStore::File(rows)), entry.rows, options)?))
+    }
+
+    fn named_by_last(&self, named: &NamedFile) -> Result<WrittenFile, EngineError> {
+        WrittenFile::of(self.segment_files.named_file(&named.name), named)
+    }
+
+    fn map_graph(
+        &self,
+        written: WrittenFile,
+        rows: Arc<RowStore>,
+        count: usize,
+        options: &DenseOptions,
+    ) -> Result<GraphRows, EngineError> {
+        let opened = File::open(written.file.path());
+        let file = opened.map_err(|error| damaged(format!("{}: {error}", written.file.name)))?;
+        let graph = Graph::map(options.metric, &file, options.dimension as usize, count)?;
+        Ok(GraphRows::in_file(graph, written, rows))
+    }
+
+    /// The same graph, read from the file that it has or would have after a checkpoint.
+    pub fn spill_graph(
+        &self,
+        segment_id: u64,
+        rows: &GraphRows,
+        options: &DenseOptions,
+    ) -> Result<GraphRows, EngineError> {
+        let name = graph_file_name(segment_id);
+        let written = match self.files.durable(&name) {
+            Some(named) => self.named_by_last(named)?,
+            None => {
+                let file = self.segment_files.new_file(name);
+                let named = self.files.write(&file.name, &[rows.graph.bytes()])?;
+                WrittenFile::of(file, &named)?
+            }
+        };
+        self.map_graph(written, Arc::clone(&rows.rows), rows.len(), options)
     }
 
     /// Whether a graph would have to be built again after a crash.
@@ -181,29 +210,40 @@ impl Checkpoints {
 
     /// Notes that the written files are durable.
     pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) -> Result<(), EngineError> {
-        let in_use = &self.in_use;
-        self.files.accept(checkpoint, &|name| in_use.contains(name))
+        let segment_files = &self.segment_files;
+        self.files.accept(checkpoint, &|name| segment_files.is_in_use(name))
     }
 
-    /// Writes the files of a segment that are not durable yet, and names all of its files.
-    fn write_segment<'a>(&self, segment: &'a Segment, files: &mut Vec<NamedFile>) -> Result<(), EngineError> {
-        let mut keep = |name: String, bytes: &dyn Fn() -> Cow<'a, [u8]>| -> Result<(), EngineError> {
-            files.push(match self.files.durable(&name) {
-                Some(file) => file.clone(),
-                None => self.files.write(&name, &[&bytes()])?,
-            });
-            Ok(())
-        };
+    /// Writes the files of a segment that are not written yet, and names all of its files.
+    fn write_segment(&self, segment: &Segment, files: &mut Vec<NamedFile>) -> Result<(), EngineError> {
         let rows = match &segment.rows {
-            SegmentRows::Flat(rows) => return keep(flat_file_name(segment.id), &|| encode_flat_rows(rows).into()),
+            SegmentRows::Flat(rows) => {
+                let (name, written) = (flat_file_name(segment.id), rows.values.written());
+                files.push(self.keep(&name, written, || write_flat_rows(&self.segment_files, segment.id, rows))?);
+                return Ok(());
+            }
             SegmentRows::Graph(rows) => rows,
         };
-        keep(graph_file_name(segment.id), &|| rows.graph.bytes().into())?;
+        let name = graph_file_name(segment.id);
+        let write = || self.files.write(&name, &[rows.graph.bytes()]);
+        files.push(self.keep(&name, rows.written.as_ref(), write)?);
         failpoint::hit("vector.checkpoint.before-rows");
-        let RowStore::File(rows) = &rows.rows else { return Ok(()) };
-        let (name, bytes) = (rows.file.name.clone(), rows.bytes() as u64);
-        files.push(NamedFile { name, bytes, crc: Some(rows.crc), grows: true });
+        files.extend(rows.rows.written().map(WrittenFile::named));
         Ok(())
+    }
+
+    /// The file of that name, written only where it is not.
+    fn keep(
+        &self,
+        name: &str,
+        written: Option<&WrittenFile>,
+        write: impl FnOnce() -> Result<NamedFile, EngineError>,
+    ) -> Result<NamedFile, EngineError> {
+        match (self.files.durable(name), written) {
+            (Some(durable), _) => Ok(durable.clone()),
+            (None, Some(written)) => Ok(written.named()),
+            (None, None) => write(),
+        }
     }
 
     /// Bytes of the last checkpoint.
@@ -217,36 +257,6 @@ impl Checkpoints {
     }
 }
 
-fn flat_file_name(id: u64) -> String {
-    format!("{id}.flat")
-}
-
 fn graph_file_name(id: u64) -> String {
     format!("{id}.graph")
-}
-
-/// Ordinals, sequences, values and numbers, each column as a whole; little-endian.
-fn encode_flat_rows(rows: &FlatRows) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(rows.bytes());
-    bytes.extend(rows.ordinals.iter().flat_map(|ordinal| ordinal.to_le_bytes()));
-    bytes.extend(rows.sequences.iter().flat_map(|sequence| sequence.to_le_bytes()));
-    bytes.extend(rows.values.iter().flat_map(|value| value.to_le_bytes()));
-    bytes.extend(rows.numbers.iter().flat_map(|number| number.to_le_bytes()));
-    bytes
-}
-
-fn decode_flat_rows(bytes: &[u8], count: usize, dimension: usize) -> Option<FlatRows> {
-    if bytes.len() != count * (14 + 4 * dimension) {
-        return None;
-    }
-    let (ordinals, bytes) = bytes.split_at(4 * count);
-    let (sequences, bytes) = bytes.split_at(8 * count);
-    let (values, numbers) = bytes.split_at(4 * count * dimension);
-    Some(FlatRows {
-        dimension,
-        ordinals: ordinals.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
-        numbers: numbers.as_chunks::<2>().0.iter().map(|bytes| u16::from_le_bytes(*bytes)).collect(),
-        sequences: sequences.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect(),
-        values: values.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
-    })
 }

@@ -14,13 +14,14 @@ use sundew_base::frame::Frame;
 use sundew_base::report::{ApplyReport, CommitReport, IndexStats};
 use sundew_base::written_checkpoint::WrittenCheckpoint;
 
-use super::builder::{Built, Plan, RowFiles, build};
+use super::builder::{Built, Plan, build};
 use super::checkpoint::{Checkpoints, Restored};
 use super::dense_writer::DenseWriter;
 use super::graph::Scratch;
 use super::options::DenseOptions;
 use super::rows::flat_rows::PendingRows;
 use super::segment::{Segment, SegmentRows, Snapshot};
+use super::segment_files::SegmentFiles;
 
 /// Working memory of walks that is kept for the next one.
 const SCRATCHES_KEPT: usize = 16;
@@ -29,7 +30,8 @@ pub struct DenseIndex {
     options: DenseOptions,
     /// The builder thread keeps the index alive.
     this: Weak<Self>,
-    row_files: Option<RowFiles>,
+    /// `None` for an index in memory.
+    files: Option<SegmentFiles>,
     /// Signalled whenever a graph has been built or given up.
     built: Condvar,
     builders: Mutex<Vec<JoinHandle<()>>>,
@@ -59,7 +61,7 @@ impl DenseIndex {
             (Some(checkpoints), restored)
         };
         let snapshot = Snapshot { sequence: restored.sequence, segments: restored.segments };
-        let row_files = checkpoints.as_ref().map(Checkpoints::row_files);
+        let files = checkpoints.as_ref().map(Checkpoints::segment_files);
         Ok(Arc::new_cyclic(|this| Self {
             writing: Mutex::new(DenseWriter::new(
                 snapshot.segments.clone(),
@@ -68,7 +70,7 @@ impl DenseIndex {
             )),
             options,
             this: this.clone(),
-            row_files,
+            files,
             built: Condvar::new(),
             builders: Mutex::new(Vec::new()),
             closed: AtomicBool::new(false),
@@ -91,11 +93,16 @@ impl DenseIndex {
         Arc::clone(&self.published.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
-    fn writing(&self) -> MutexGuard<'_, DenseWriter> {
+    /// `None` for an index in memory.
+    pub(super) fn checkpoints(&self) -> Option<MutexGuard<'_, Checkpoints>> {
+        self.checkpoints.as_ref().map(|checkpoints| checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    pub(super) fn writing(&self) -> MutexGuard<'_, DenseWriter> {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn publish(&self, snapshot: Snapshot) {
+    pub(super) fn publish(&self, snapshot: Snapshot) {
         *self.published.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(snapshot);
     }
 
@@ -156,7 +163,7 @@ impl DenseIndex {
             let mut writing = self.writing();
             let next = writing.plan(&self.options);
             let is_open = !self.closed.load(Ordering::Relaxed);
-            let Some(plan) = next.filter(|_| is_open) else {
+            let Some(mut plan) = next.filter(|_| is_open) else {
                 if is_kept || !is_open || !writing.is_idle {
                     return self.end_builder(writing);
                 }
@@ -172,7 +179,10 @@ impl DenseIndex {
             let is_rewrite = plan.is_rewrite();
             writing.is_rewriting |= is_rewrite;
             drop(writing);
-            let work = || build(&self.options, &plan, id, self.row_files.as_ref(), &self.closed);
+            let work = || {
+                self.spill_replaced(&mut plan);
+                build(&self.options, &plan, id, self.files.as_ref(), &self.closed)
+            };
             let outcome = catch_unwind(AssertUnwindSafe(work));
             let mut writing = self.writing();
             writing.is_rewriting &= !is_rewrite;
@@ -192,10 +202,7 @@ impl DenseIndex {
     /// Writes a checkpoint when a graph would have to be built again after a crash. Failures are those of the disk; the
     /// next checkpoint that somebody asks for meets them too.
     fn keep_graphs(&self) {
-        let Some(checkpoints) = &self.checkpoints else { return };
-        let lacks_graph =
-            checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).lacks_graph_of(&self.snapshot());
-        if lacks_graph {
+        if self.checkpoints().is_some_and(|checkpoints| checkpoints.lacks_graph_of(&self.snapshot())) {
             let _ = self.checkpoint();
         }
     }
@@ -246,7 +253,7 @@ impl DerivedIndex for DenseIndex {
     fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError> {
         let started = Instant::now();
         let mut writing = self.writing();
-        writing.add_pending(&self.options);
+        writing.add_pending(&self.options, self.files.as_ref());
         let snapshot = Snapshot { sequence, segments: writing.segments.clone() };
         let doc_count = snapshot.document_count() as u64;
         self.publish(snapshot);
@@ -257,8 +264,7 @@ impl DerivedIndex for DenseIndex {
 
     fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError> {
         let started = Instant::now();
-        let Some(checkpoints) = &self.checkpoints else { return Ok(WrittenCheckpoint::nothing(0)) };
-        let mut checkpoints = checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(mut checkpoints) = self.checkpoints() else { return Ok(WrittenCheckpoint::nothing(0)) };
         let (snapshot, next_segment_id) = {
             let writing = self.writing();
             (self.snapshot(), writing.next_segment_id)
@@ -306,17 +312,18 @@ impl DerivedIndex for DenseIndex {
     }
 
     fn verify(&self) -> Result<(), EngineError> {
-        match &self.checkpoints {
-            Some(checkpoints) => checkpoints.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).verify(),
-            None => Ok(()),
-        }
+        self.checkpoints().map_or(Ok(()), |checkpoints| checkpoints.verify())
     }
 
     fn close(&self) -> Result<(), EngineError> {
         self.closed.store(true, Ordering::Relaxed);
         let builders = std::mem::take(&mut *self.builders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
-        for builder in builders {
-            builder.join().map_err(|_| EngineError::internal("the builder of a dense index panicked"))?;
+        let ended: Vec<_> = builders.into_iter().map(JoinHandle::join).collect();
+        if let Some(files) = &self.files {
+            files.close();
+        }
+        for builder in ended {
+            builder.map_err(|_| EngineError::internal("the builder of a dense index panicked"))?;
         }
         let snapshot = self.snapshot();
         let mut writing = self.writing();

@@ -8,10 +8,13 @@ use sundew_base::frame::{Row, RowKind};
 use sundew_base::part::dense_set::DenseSet;
 use sundew_base::part::{PartBody, PartForm, dense, part_id_of};
 
-use super::builder::{Plan, join, plan};
+use super::builder::{Plan, plan};
 use super::options::DenseOptions;
-use super::rows::flat_rows::PendingRows;
+use super::rows::flat_file::spill_flat_rows;
+use super::rows::flat_rows::{FlatRows, PendingRows};
 use super::segment::{Segment, SegmentRows};
+use super::segment_files::SegmentFiles;
+use sundew_base::bit_set::BitSet;
 
 /// While nothing is written, rows without a graph are scanned up to this share of `tail_bytes`: a search then has them
 /// compared in some 20 us.
@@ -127,15 +130,15 @@ impl DenseWriter {
         }
     }
 
-    /// Bytes of the committed rows that no graph holds.
+    /// Bytes of the committed rows that no graph holds, in memory and in files.
     pub fn flat_bytes(&self) -> usize {
-        let flat = self.segments.iter().filter(|segment| matches!(segment.rows, SegmentRows::Flat(_)));
-        flat.map(Segment::memory_bytes).sum()
+        self.segments.iter().filter_map(|segment| segment.rows.as_flat()).map(FlatRows::bytes).sum()
     }
 
     /// Makes the pending rows a segment. Neighbouring segments of like size become one, so that there are few of them and
-    /// every row is copied a few times only.
-    pub fn add_pending(&mut self, options: &DenseOptions) {
+    /// every row is copied a few times only; a large one moves into a file, so that memory holds few rows however many wait
+    /// for their graph.
+    pub fn add_pending(&mut self, options: &DenseOptions, files: Option<&SegmentFiles>) {
         let busy = &self.busy;
         self.segments.retain(|segment| segment.live_count() > 0 || busy.contains(&segment.id));
         let mut documents = self.pending.document_count();
@@ -143,23 +146,24 @@ impl DenseWriter {
             return;
         }
         self.is_idle = false;
-        let rows = self.pending.take(options.dimension as usize);
-        let mut segment = self.new_segment(SegmentRows::Flat(Arc::new(rows)), documents);
-        while let Some(last) = self.segments.pop() {
-            let is_like = last.rows.len() <= 2 * segment.rows.len() && last.memory_bytes() < options.tail_bytes;
-            let joined = if is_like && !self.busy.contains(&last.id) { join(&last, &segment) } else { None };
-            let Some(joined) = joined else {
-                self.segments.push(last);
-                break;
-            };
+        let mut rows = self.pending.take(options.dimension as usize);
+        while let Some(last) = self.segments.last()
+            && !self.busy.contains(&last.id)
+            && let Some(older) = last.rows.as_flat()
+            && older.len() <= 2 * rows.len()
+            && older.bytes() < options.flat_bytes_max()
+        {
+            rows = FlatRows::merged((older, &last.dead), (&rows, &BitSet::with_room(rows.len())));
             documents += last.document_count;
-            segment = self.new_segment(SegmentRows::Flat(Arc::new(joined)), documents);
+            self.segments.pop();
         }
-        self.segments.push(segment);
-    }
-
-    fn new_segment(&mut self, rows: SegmentRows, document_count: usize) -> Segment {
         self.next_segment_id += 1;
-        Segment::new(self.next_segment_id, rows, document_count)
+        let id = self.next_segment_id;
+        if let Some(files) = files
+            && rows.bytes() >= options.flat_bytes_max()
+        {
+            spill_flat_rows(files, id, &mut rows);
+        }
+        self.segments.push(Segment::new(id, SegmentRows::Flat(Arc::new(rows)), documents));
     }
 }

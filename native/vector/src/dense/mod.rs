@@ -9,8 +9,10 @@ mod graph;
 mod metric;
 mod options;
 mod query;
+mod replaced_graphs;
 mod rows;
 mod segment;
+mod segment_files;
 
 pub use dense_index::DenseIndex;
 pub use metric::Metric;

@@ -7,6 +7,9 @@ use super::metric::Metric;
 /// The layout of what a dense index writes. An index of another format is rebuilt.
 const DENSE_FORMAT: u32 = 5;
 
+/// The rows of larger segments without a graph lie in a file.
+const FLAT_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DenseOptions {
@@ -27,6 +30,10 @@ pub struct DenseOptions {
     /// Bytes of committed float32 rows that may wait for the graph builder; beyond, `apply` waits.
     #[serde(default = "default_backlog_bytes_max")]
     pub backlog_bytes_max: usize,
+    /// Bytes of a graph in memory that stay there while another one takes its place; a larger one is read from its file
+    /// meanwhile.
+    #[serde(default = "default_replaced_bytes_max")]
+    pub replaced_bytes_max: usize,
     /// Threads that build a graph; 0 for half of the cores, or all when much waits, at most eight.
     #[serde(default)]
     pub build_threads: usize,
@@ -45,6 +52,10 @@ fn default_tail_bytes() -> usize {
 
 fn default_backlog_bytes_max() -> usize {
     256 * 1024 * 1024
+}
+
+fn default_replaced_bytes_max() -> usize {
+    32 * 1024 * 1024
 }
 
 fn default_links() -> usize {
@@ -67,10 +78,16 @@ impl DenseOptions {
             metric,
             tail_bytes: default_tail_bytes(),
             backlog_bytes_max: default_backlog_bytes_max(),
+            replaced_bytes_max: default_replaced_bytes_max(),
             build_threads: 0,
             links: default_links(),
             build_candidates: default_build_candidates(),
         }
+    }
+
+    /// Bytes of rows without a graph that stay in memory as one segment.
+    pub(super) fn flat_bytes_max(&self) -> usize {
+        self.tail_bytes.min(FLAT_BYTES_MAX)
     }
 
     /// Equal for two options under which one can go on with what the other has made.

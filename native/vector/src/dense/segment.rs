@@ -21,6 +21,20 @@ impl SegmentRows {
         }
     }
 
+    pub fn as_flat(&self) -> Option<&FlatRows> {
+        match self {
+            Self::Flat(rows) => Some(rows),
+            Self::Graph(_) => None,
+        }
+    }
+
+    pub fn as_graph(&self) -> Option<&Arc<GraphRows>> {
+        match self {
+            Self::Flat(_) => None,
+            Self::Graph(rows) => Some(rows),
+        }
+    }
+
     pub fn ordinal(&self, row: u32) -> u32 {
         match self {
             Self::Flat(rows) => rows.ordinals[row as usize],
@@ -52,7 +66,7 @@ impl SegmentRows {
 
     pub fn memory_bytes(&self) -> usize {
         match self {
-            Self::Flat(rows) => rows.bytes(),
+            Self::Flat(rows) => rows.memory_bytes(),
             Self::Graph(rows) => rows.graph.layout.bytes + rows.rows.memory_bytes(),
         }
     }

@@ -81,15 +81,21 @@ impl Graph {
 
     fn write_keys(&mut self, grown: Option<&Self>, first: u32, added: &[AddedRow<'_>]) {
         let (keys, rows) = grown.map_or((&[][..], &[][..]), Self::keys);
-        let mut entries: Vec<(u32, u32)> = keys.iter().copied().zip(rows.iter().copied()).collect();
-        entries.extend(added.iter().zip(first..).filter_map(|(added, row)| added.key.map(|key| (key, row))));
-        // Two ascending runs at worst, which a merge sort takes as they are.
-        entries[keys.len()..].sort_unstable();
-        entries.sort();
+        let mut old = keys.iter().copied().zip(rows.iter().copied()).peekable();
+        let mut new: Vec<(u32, u32)> =
+            added.iter().zip(first..).filter_map(|(added, row)| added.key.map(|key| (key, row))).collect();
+        new.sort_unstable();
+        let mut new = new.into_iter().peekable();
+        let merged = std::iter::from_fn(|| match (old.peek(), new.peek()) {
+            (Some(older), Some(newer)) if newer < older => new.next(),
+            (None, _) => new.next(),
+            _ => old.next(),
+        });
         let (at, count) = (self.layout.keys_at, self.layout.keys);
-        let words = entries.iter().map(|entry| entry.0).chain(entries.iter().map(|entry| entry.1));
-        let bytes = self.memory()[at..at + 8 * count].as_chunks_mut::<4>().0;
-        bytes.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+        let (keys, rows) = self.memory()[at..at + 8 * count].as_chunks_mut::<4>().0.split_at_mut(count);
+        for ((key, row), entry) in keys.iter_mut().zip(rows).zip(merged) {
+            (*key, *row) = (entry.0.to_le_bytes(), entry.1.to_le_bytes());
+        }
     }
 
     /// Sets the list of copies, in whatever order.

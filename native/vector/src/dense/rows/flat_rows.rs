@@ -1,11 +1,12 @@
-//! Rows in memory that no graph holds yet: sorted by ordinal, the vectors of one document side by side, never changed.
+//! Rows that no graph holds yet: sorted by ordinal, the vectors of one document side by side, never changed.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use sundew_base::bit_set::BitSet;
 
-#[derive(Debug, Default)]
+use super::row_store::RowStore;
+
 pub struct FlatRows {
     pub dimension: usize,
     /// Ascending.
@@ -14,7 +15,13 @@ pub struct FlatRows {
     pub numbers: Vec<u16>,
     pub sequences: Vec<u64>,
     /// `dimension` floats for each row, as the metric wants them.
-    pub values: Vec<f32>,
+    pub values: RowStore,
+}
+
+impl std::fmt::Debug for FlatRows {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "FlatRows({})", self.len())
+    }
 }
 
 impl FlatRows {
@@ -24,7 +31,7 @@ impl FlatRows {
             ordinals: Vec::with_capacity(rows),
             numbers: Vec::with_capacity(rows),
             sequences: Vec::with_capacity(rows),
-            values: Vec::with_capacity(rows * dimension),
+            values: RowStore::Memory(Vec::with_capacity(rows * dimension)),
         }
     }
 
@@ -33,7 +40,7 @@ impl FlatRows {
     }
 
     pub fn vector(&self, row: u32) -> &[f32] {
-        &self.values[row as usize * self.dimension..][..self.dimension]
+        self.values.vector(row, self.dimension)
     }
 
     /// The rows of a document.
@@ -43,8 +50,13 @@ impl FlatRows {
         first as u32..(first + count) as u32
     }
 
+    /// Wherever they lie.
     pub fn bytes(&self) -> usize {
-        self.values.len() * 4 + self.len() * 14
+        self.len() * (14 + 4 * self.dimension)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.len() * 14 + self.values.memory_bytes()
     }
 
     /// `ordinal` must not be less than that of the last row.
@@ -52,7 +64,7 @@ impl FlatRows {
         self.ordinals.push(ordinal);
         self.numbers.push(number);
         self.sequences.push(sequence);
-        self.values.extend_from_slice(vector);
+        self.values.push(vector);
     }
 
     /// The rows of both that are not dead. No ordinal may live in both.
@@ -125,9 +137,15 @@ impl PendingRows {
 
     /// Takes the rows out, as they can be searched.
     pub fn take(&mut self, dimension: usize) -> FlatRows {
-        let pending = std::mem::take(self);
-        let mut order: Vec<(u32, Range<usize>)> = pending.rows_of.into_iter().collect();
+        let mut pending = std::mem::take(self);
+        let mut order: Vec<(u32, Range<usize>)> = pending.rows_of.drain().collect();
         order.sort_unstable_by_key(|(ordinal, _)| *ordinal);
+        let ends = order.iter().try_fold(0, |end, (_, rows)| (rows.start == end).then_some(rows.end));
+        if ends == Some(pending.numbers.len()) {
+            let ordinals = order.iter().flat_map(|(ordinal, rows)| std::iter::repeat_n(*ordinal, rows.len())).collect();
+            let PendingRows { numbers, sequences, values, .. } = pending;
+            return FlatRows { dimension, ordinals, numbers, sequences, values: RowStore::Memory(values) };
+        }
         let mut rows = FlatRows::with_capacity(dimension, order.iter().map(|(_, rows)| rows.len()).sum());
         for (ordinal, at) in order.into_iter().flat_map(|(ordinal, rows)| rows.map(move |row| (ordinal, row))) {
             let vector = &pending.values[at * dimension..][..dimension];
@@ -150,7 +168,8 @@ mod tests {
         pending.put(9, 4, &[0], &[4.0]);
         pending.remove(9);
         let older = pending.take(1);
-        assert_eq!((older.ordinals.as_slice(), older.values.as_slice()), (&[3, 7, 7][..], &[2.0, 3.0, 3.5][..]));
+        let values = |rows: &FlatRows| (0..rows.len() as u32).map(|row| rows.vector(row)[0]).collect::<Vec<f32>>();
+        assert_eq!((older.ordinals.as_slice(), values(&older)), (&[3, 7, 7][..], vec![2.0, 3.0, 3.5]));
         assert_eq!((older.rows_of(7), older.rows_of(5)), (1..3, 1..1));
         pending.put(5, 6, &[0], &[6.0]);
         pending.put(3, 5, &[0], &[5.0]);
@@ -161,6 +180,6 @@ mod tests {
         assert_eq!(merged.ordinals, [3, 5, 7, 7]);
         assert_eq!(merged.numbers, [0, 0, 0, 2]);
         assert_eq!(merged.sequences, [5, 6, 3, 3]);
-        assert_eq!(merged.values, [5.0, 6.0, 3.0, 3.5]);
+        assert_eq!(values(&merged), [5.0, 6.0, 3.0, 3.5]);
     }
 }

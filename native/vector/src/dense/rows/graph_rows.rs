@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::dense::graph::{Graph, prefetch};
 use crate::dense::rows::row_store::RowStore;
+use crate::dense::segment_files::WrittenFile;
 use sundew_base::bit_set::BitSet;
 
 const PREFETCHED_BYTES: usize = 512;
@@ -13,7 +14,9 @@ const SEARCH_COST: usize = 16;
 
 pub struct GraphRows {
     pub graph: Graph,
-    pub rows: RowStore,
+    /// The file that the graph lies in; none of one in memory.
+    pub written: Option<WrittenFile>,
+    pub rows: Arc<RowStore>,
     /// Rows by ordinal, equal ones by row; made when it is first needed.
     by_ordinal: OnceLock<Option<Vec<u32>>>,
     /// Blocks of 64 rows whose ordinals follow one another without a gap, as those of rows that were written one after
@@ -30,8 +33,18 @@ impl std::fmt::Debug for GraphRows {
 }
 
 impl GraphRows {
-    pub fn new(graph: Graph, rows: RowStore) -> Arc<Self> {
-        Arc::new(Self { graph, rows, by_ordinal: OnceLock::new(), runs: OnceLock::new(), copies: OnceLock::new() })
+    pub fn in_memory(graph: Graph, rows: RowStore) -> Self {
+        Self::new(graph, None, Arc::new(rows))
+    }
+
+    /// `written`: the file in which `graph` lies.
+    pub fn in_file(graph: Graph, written: WrittenFile, rows: Arc<RowStore>) -> Self {
+        Self::new(graph, Some(written), rows)
+    }
+
+    fn new(graph: Graph, written: Option<WrittenFile>, rows: Arc<RowStore>) -> Self {
+        let (by_ordinal, runs, copies) = Default::default();
+        Self { graph, written, rows, by_ordinal, runs, copies }
     }
 
     pub fn len(&self) -> usize {

@@ -1,53 +1,15 @@
-//! The float32 rows of a graph, which are read for exact distances: in memory, or in a file that is mapped. Graphs that
-//! grow out of one another share the file; each sees the rows that it began with and those that it added behind them.
+//! The float32 rows of a segment, in memory, or in a file that is mapped. Graphs that grow out of one another share the
+//! file; each sees the rows that it began with and those that it added behind them.
 
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use memmap2::Mmap;
+use memmap2::{Advice, Mmap, MmapOptions};
 use sundew_base::error::EngineError;
 
+use crate::dense::segment_files::{SegmentFile, WrittenFile};
 use sundew_base::error::{damaged, io_failed};
-
-/// Names of the row files that are in use; they are not removed though no checkpoint names them.
-#[derive(Debug, Clone, Default)]
-pub struct FilesInUse(Arc<Mutex<HashSet<String>>>);
-
-impl FilesInUse {
-    pub fn contains(&self, name: &str) -> bool {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).contains(name)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut HashSet<String>)) {
-        change(&mut self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
-    }
-}
-
-pub struct RowFile {
-    pub name: String,
-    path: PathBuf,
-    in_use: FilesInUse,
-}
-
-impl RowFile {
-    pub fn new(root: &Path, name: String, in_use: &FilesInUse) -> Arc<Self> {
-        in_use.change(|names| {
-            names.insert(name.clone());
-        });
-        Arc::new(Self { path: root.join(&name), name, in_use: in_use.clone() })
-    }
-}
-
-impl Drop for RowFile {
-    fn drop(&mut self) {
-        self.in_use.change(|names| {
-            names.remove(&self.name);
-        });
-    }
-}
 
 pub enum RowStore {
     Memory(Vec<f32>),
@@ -55,50 +17,50 @@ pub enum RowStore {
 }
 
 pub struct MappedRows {
-    pub file: Arc<RowFile>,
+    pub written: WrittenFile,
     map: Mmap,
-    /// CRC-32 of the rows.
-    pub crc: u32,
 }
 
 impl MappedRows {
-    /// `bytes` of rows at the beginning of the file.
-    pub fn map(file: Arc<RowFile>, bytes: usize, crc: u32) -> Result<Self, EngineError> {
-        let handle = File::open(&file.path).map_err(|error| damaged(format!("{}: {error}", file.name)))?;
+    /// The `bytes` of rows that begin at byte `offset`, a multiple of four.
+    pub fn map(written: WrittenFile, offset: usize, bytes: usize) -> Result<Self, EngineError> {
+        let name = &written.file.name;
+        let handle = File::open(written.file.path()).map_err(|error| damaged(format!("{name}: {error}")))?;
         let length = handle.metadata().map_err(io_failed("open a row file"))?.len();
-        if length < bytes as u64 {
-            return Err(damaged(format!("{} has {length} bytes, fewer than {bytes}", file.name)));
+        if length < (offset + bytes) as u64 {
+            return Err(damaged(format!("{name} has {length} bytes, fewer than {}", offset + bytes)));
         }
-        // SAFETY: bytes that a graph sees are never written again; whoever truncates them breaks the data directory.
-        let map =
-            unsafe { memmap2::MmapOptions::new().len(bytes).map(&handle) }.map_err(io_failed("map a row file"))?;
+        // SAFETY: bytes that a segment sees are never written again; whoever truncates them breaks the data directory.
+        let map = unsafe { MmapOptions::new().offset(offset as u64).len(bytes).map(&handle) };
+        Ok(Self { map: map.map_err(io_failed("map a row file"))?, written })
+    }
+
+    /// The rows of a graph: a search reads a few here and there.
+    pub fn map_scattered(written: WrittenFile) -> Result<Self, EngineError> {
+        let bytes = written.bytes as usize;
+        let rows = Self::map(written, 0, bytes)?;
         #[cfg(unix)]
         {
-            // A search reads a few rows here and there.
-            let _ = map.advise(memmap2::Advice::Random);
+            let _ = rows.map.advise(Advice::Random);
         }
-        Ok(Self { file, map, crc })
+        Ok(rows)
     }
 
-    pub fn bytes(&self) -> usize {
-        self.map.len()
-    }
-
-    /// Writes rows behind those of `earlier`, or at the beginning of `file`.
+    /// Writes rows of a graph behind those of `earlier`, or at the beginning of `file`.
     pub fn append<'a>(
-        file: Arc<RowFile>,
+        file: Arc<SegmentFile>,
         earlier: Option<&Self>,
         added: impl Iterator<Item = &'a [f32]>,
     ) -> Result<Self, EngineError> {
         let failed = io_failed("write a row file");
-        let mut bytes = earlier.map_or(0, |earlier| earlier.map.len());
-        let mut hasher = earlier.map_or_else(crc32fast::Hasher::new, |rows| {
-            crc32fast::Hasher::new_with_initial_len(rows.crc, bytes as u64)
+        let mut bytes = earlier.map_or(0, |earlier| earlier.written.bytes);
+        let mut hasher = earlier.map_or_else(crc32fast::Hasher::new, |earlier| {
+            crc32fast::Hasher::new_with_initial_len(earlier.written.crc, bytes)
         });
         let mut handle =
-            OpenOptions::new().write(true).create(true).truncate(false).open(&file.path).map_err(&failed)?;
-        handle.set_len(bytes as u64).map_err(&failed)?;
-        handle.seek(SeekFrom::Start(bytes as u64)).map_err(&failed)?;
+            OpenOptions::new().write(true).create(true).truncate(false).open(file.path()).map_err(&failed)?;
+        handle.set_len(bytes).map_err(&failed)?;
+        handle.seek(SeekFrom::Start(bytes)).map_err(&failed)?;
         let mut writer = BufWriter::with_capacity(1 << 20, handle);
         let mut row = Vec::new();
         for vector in added {
@@ -106,10 +68,10 @@ impl MappedRows {
             row.extend(vector.iter().flat_map(|value| value.to_le_bytes()));
             hasher.update(&row);
             writer.write_all(&row).map_err(&failed)?;
-            bytes += row.len();
+            bytes += row.len() as u64;
         }
         writer.flush().map_err(&failed)?;
-        Self::map(file, bytes, hasher.finalize())
+        Self::map_scattered(WrittenFile { file, bytes, crc: hasher.finalize(), grows: true })
     }
 }
 
@@ -120,9 +82,16 @@ impl RowStore {
             Self::Memory(values) => &values[start..start + dimension],
             Self::File(rows) => {
                 let bytes = &rows.map[4 * start..4 * (start + dimension)];
-                // SAFETY: any bytes are floats; a map begins at a page, so rows are aligned to 4.
+                // SAFETY: any bytes are floats; a map begins at a multiple of four, so rows are aligned.
                 unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), dimension) }
             }
+        }
+    }
+
+    pub fn push(&mut self, vector: &[f32]) {
+        match self {
+            Self::Memory(values) => values.extend_from_slice(vector),
+            Self::File(_) => unreachable!("rows of a file are never written"),
         }
     }
 
@@ -130,6 +99,14 @@ impl RowStore {
         match self {
             Self::Memory(values) => values.len() * 4,
             Self::File(_) => 0,
+        }
+    }
+
+    /// None in memory.
+    pub fn written(&self) -> Option<&WrittenFile> {
+        match self {
+            Self::Memory(_) => None,
+            Self::File(rows) => Some(&rows.written),
         }
     }
 }
