@@ -78,8 +78,9 @@ export function openChannel<Calls extends CallMap, Event = never>(
         if (ended) return reject(ended);
         const id = nextId;
         nextId += 1;
+        // A thread at work gains nothing from a call that comes sooner than those of the other requests that have arrived.
+        if (outgoing.length === 0) (pending.size > 0 ? setImmediate : queueMicrotask)(flush);
         pending.set(id, { resolve: resolve as (value: unknown) => void, reject });
-        if (outgoing.length === 0) queueMicrotask(flush);
         outgoing.push([id, name, request]);
         for (const buffer of transfer) transfers.push(buffer);
       });

@@ -62,6 +62,21 @@ describe('a worker channel', () => {
     ]);
   });
 
+  test('an idle thread is given a call at once, one at work what other requests ask in the same turn', async () => {
+    const sizes: number[] = [];
+    const { channel } = joinedEnds((batch) => {
+      sizes.push(batch.length);
+      answerAll(batch);
+    });
+    const first = channel.call('double', 1);
+    await Promise.resolve();
+    const later = [channel.call('double', 2)];
+    await Promise.resolve();
+    later.push(channel.call('double', 3));
+    expect(await Promise.all([first, ...later])).toEqual([2, 4, 6]);
+    expect(sizes).toEqual([1, 2]);
+  });
+
   test('hands over together what arrived together, and says when it is idle', async () => {
     const sizes: number[] = [];
     const { channel, idles } = joinedEnds((batch) => {
