@@ -12,10 +12,14 @@ function joinedEnds(handle: (batch: IncomingCall<Calls>[]) => void) {
   const failures: string[] = [];
   const closeListeners: (() => void)[] = [];
   let idles = 0;
+  let messages = 0;
   const outside = {
     onmessage: null as ((event: MessageEvent) => void) | null,
     onerror: null as ((event: ErrorEvent) => void) | null,
-    postMessage: (data: unknown) => deliver(inside, data),
+    postMessage: (data: unknown) => {
+      messages += 1;
+      deliver(inside, data);
+    },
     addEventListener: (_: string, listener: () => void) => closeListeners.push(listener),
     terminate: () => undefined,
   };
@@ -37,7 +41,7 @@ function joinedEnds(handle: (batch: IncomingCall<Calls>[]) => void) {
   const die = () => {
     for (const listener of closeListeners) listener();
   };
-  return { channel, server, events, failures, die, idles: () => idles };
+  return { channel, server, events, failures, die, idles: () => idles, messages: () => messages };
 }
 
 function answerAll(batch: IncomingCall<Calls>[]): void {
@@ -62,19 +66,16 @@ describe('a worker channel', () => {
     ]);
   });
 
-  test('an idle thread is given a call at once, one at work what other requests ask in the same turn', async () => {
-    const sizes: number[] = [];
-    const { channel } = joinedEnds((batch) => {
-      sizes.push(batch.length);
-      answerAll(batch);
-    });
+  test('an idle thread is given a call at once, one at work what the requests of a turn ask as one message', async () => {
+    const { channel, messages } = joinedEnds(answerAll);
     const first = channel.call('double', 1);
     await Promise.resolve();
+    expect(messages()).toBe(1);
     const later = [channel.call('double', 2)];
     await Promise.resolve();
     later.push(channel.call('double', 3));
     expect(await Promise.all([first, ...later])).toEqual([2, 4, 6]);
-    expect(sizes).toEqual([1, 2]);
+    expect(messages()).toBe(2);
   });
 
   test('hands over together what arrived together, and says when it is idle', async () => {
