@@ -10,7 +10,7 @@ import type { SundewServer } from '../processes/sundew-server.ts';
 import { Xorshift32 } from '../workloads/xorshift32.ts';
 
 const documents = { smoke: 5_000, full: 100_000, scale: 1_000_000 } as const;
-/** Of the table whose restore is watched in a server of its own: so many that memory that grows with them is seen. */
+/** Documents of the table that is restored in a server of its own: enough to show memory that grows with the table. */
 const documentsWatched = { smoke: 5_000, full: 300_000, scale: 1_000_000 } as const;
 const dimension = 128;
 const batchSize = 500;

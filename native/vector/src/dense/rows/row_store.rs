@@ -24,6 +24,7 @@ pub struct MappedRows {
 impl MappedRows {
     /// The `bytes` of rows that begin at byte `offset`, a multiple of four.
     pub fn map(written: WrittenFile, offset: usize, bytes: usize) -> Result<Self, EngineError> {
+        assert_eq!(offset % align_of::<f32>(), 0, "rows of a map are read in place");
         let name = &written.file.name;
         let handle = File::open(written.file.path()).map_err(|error| damaged(format!("{name}: {error}")))?;
         let length = handle.metadata().map_err(io_failed("open a row file"))?.len();
@@ -82,7 +83,7 @@ impl RowStore {
             Self::Memory(values) => &values[start..start + dimension],
             Self::File(rows) => {
                 let bytes = &rows.map[4 * start..4 * (start + dimension)];
-                // SAFETY: any bytes are floats; a map begins at a multiple of four, so rows are aligned.
+                // SAFETY: every four bytes are a float, and `map` has checked that the first row begins at a multiple of four.
                 unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), dimension) }
             }
         }
