@@ -45,7 +45,7 @@ impl SegmentMerge {
         let Self { sources, segment } = self;
         MergedIndex { sources: &sources, segment: &segment, is_stopped }.write()?;
         write_columns(&sources, &segment)?;
-        write_empty_store(segment.meta().max_doc(), &segment)?;
+        write_empty_store(&segment)?;
         segment.meta().untrack_temp_docstore();
         Ok(MergedSegment { segment, sources })
     }

@@ -19,9 +19,6 @@ use super::vocabulary::Vocabulary;
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::fields::Fields;
 
-/// A document without stored fields: their number, zero, as Tantivy writes a number of variable length.
-const STORED_NOTHING: [u8; 1] = [0x80];
-
 pub struct SegmentBuilder {
     fields: Arc<Fields>,
     /// All values of the documents but their words, those of the current document included.
@@ -137,19 +134,15 @@ impl SegmentBuilder {
         };
         inverted.write(&segment)?;
         write_columns(&values, &segment)?;
-        write_empty_store(values.len(), &segment)?;
+        write_empty_store(&segment)?;
         segment.meta().untrack_temp_docstore();
         Ok(segment)
     }
 }
 
-/// Tantivy wants a store, though nothing is stored in it.
-pub fn write_empty_store(documents: u32, segment: &Segment) -> tantivy::Result<()> {
+/// Tantivy opens the store of each segment, and reads of it what is asked for: nothing. No document is in it.
+pub fn write_empty_store(segment: &Segment) -> tantivy::Result<()> {
     let settings = segment.index().settings();
     let file = segment.open_write(SegmentComponent::Store)?;
-    let mut store = StoreWriter::new(file, settings.docstore_compression, settings.docstore_blocksize, false)?;
-    for _ in 0..documents {
-        store.store_bytes(&STORED_NOTHING)?;
-    }
-    Ok(store.close()?)
+    Ok(StoreWriter::new(file, settings.docstore_compression, settings.docstore_blocksize, false)?.close()?)
 }
