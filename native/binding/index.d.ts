@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: e2e438e20e6282d1f5e83241a876cf3c588d458eb2a86ec526eed55ff5116908
+// SHA-256 of its sources: 2bb36898c21dcb31d10bc1d64c1b3f72d9081eb796d1331618e6c65b677c3f8b
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */

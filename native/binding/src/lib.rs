@@ -12,6 +12,7 @@ mod graph;
 mod guard;
 mod indexes;
 mod json;
+mod memory;
 mod operations;
 mod owned_array;
 mod query;
@@ -22,10 +23,6 @@ use napi::Env;
 use napi_derive::napi;
 
 use crate::guard::call;
-
-// The commit of one document maps and unmaps the index writer's arena; with this allocator it keeps its pages.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Whether each name has a match of a user's regular expression in it; linear in their length.
 /// Throws `invalid_request` when the pattern cannot be compiled.
