@@ -36,15 +36,14 @@ interface Change {
 /** A document or a part as it is stored now. */
 interface StoredRow {
   sequence: number;
-  key: Uint8Array;
   crc: number;
   body: Uint8Array<ArrayBuffer>;
-  /** Of documents only. */
-  ttlBaseMs?: number | null;
-  writtenMs?: number | null;
 }
 
 interface DocumentRow extends StoredRow {
+  key: Uint8Array;
+  ttlBaseMs: number | null;
+  writtenMs: number | null;
   rawBytes: number | null;
 }
 
@@ -136,9 +135,12 @@ export class ChangeFeed {
         const row = this.#document.get(change.ordinal) as DocumentRow | null;
         if (row?.sequence === change.sequence) page.document(change.ordinal, this.#withBody(row));
       } else if (parts.includes(change.partId)) {
-        const row = change.deleted === 1 ? undefined : this.#partOf(change.partId, change.ordinal);
+        const row = change.deleted === 1 ? undefined : this.#partRow(change.partId, change.ordinal);
         if (row === undefined) page.partDelete(change, change.partId);
-        else if (row?.sequence === change.sequence) page.part(change.ordinal, change.partId, row);
+        else if (row?.sequence === change.sequence) {
+          const document = this.#key.get(change.ordinal) as Pick<DocumentRow, 'key'> | null;
+          if (document) page.part(change.ordinal, change.partId, row, document.key);
+        }
       }
     };
   }
@@ -152,27 +154,25 @@ export class ChangeFeed {
       const row = this.#document.get(ordinal) as DocumentRow | null;
       // Of a document that was written again or deleted since, a later change tells.
       if (row === null || row.sequence > change.sequence) return;
-      if (partId !== null && change.deleted === 0 && this.#partOf(partId, ordinal)?.sequence !== change.sequence)
+      if (partId !== null && change.deleted === 0 && this.#partRow(partId, ordinal)?.sequence !== change.sequence)
         return;
       seen.add(ordinal);
       if (!page.document(ordinal, this.#withBody(row), row.sequence < change.sequence)) return;
       for (const each of parts) {
-        const part = this.#partOf(each, ordinal);
-        if (part) page.part(ordinal, each, part);
+        const part = this.#partRow(each, ordinal);
+        if (part) page.part(ordinal, each, part, row.key);
       }
     };
   }
 
-  #withBody(row: DocumentRow): StoredRow {
+  #withBody(row: DocumentRow): DocumentRow {
     row.body = this.#bodies.unpacked(row);
     return row;
   }
 
   /** null: there is none. */
-  #partOf(partId: number, ordinal: number): StoredRow | null {
-    const part = this.#part.get(partRowId(partId, ordinal)) as Omit<StoredRow, 'key'> | null;
-    const document = part && (this.#key.get(ordinal) as Pick<StoredRow, 'key'> | null);
-    return document && part && { ...part, key: document.key };
+  #partRow(partId: number, ordinal: number): StoredRow | null {
+    return this.#part.get(partRowId(partId, ordinal)) as StoredRow | null;
   }
 }
 
@@ -190,11 +190,11 @@ class PageBuilder {
   }
 
   /** False for a damaged one. */
-  document(ordinal: number, row: StoredRow, isAgain = false): boolean {
-    const at = this.#stored(rowKind.put, ordinal, row);
+  document(ordinal: number, row: DocumentRow, isAgain = false): boolean {
+    const at = this.#stored(rowKind.put, ordinal, row, row.key);
     if (at === undefined) {
       this.tombstone({ ordinal, sequence: row.sequence });
-      this.#damage(row, 'the stored document does not match its checksum');
+      this.#damage(row.key, 'the stored document does not match its checksum');
       return false;
     }
     this.#frame.setTtlBaseMs(at, row.ttlBaseMs ?? 0);
@@ -203,10 +203,11 @@ class PageBuilder {
     return true;
   }
 
-  part(ordinal: number, partId: number, row: StoredRow): void {
-    if (this.#stored(rowKind.partPut, ordinal, row) !== undefined) return;
+  /** `key`: of the document. */
+  part(ordinal: number, partId: number, row: StoredRow, key: Uint8Array): void {
+    if (this.#stored(rowKind.partPut, ordinal, row, key) !== undefined) return;
     this.partDelete({ ordinal, sequence: row.sequence }, partId);
-    this.#damage(row, 'a stored part, such as a vector, does not match its checksum');
+    this.#damage(key, 'a stored part, such as a vector, does not match its checksum');
   }
 
   partDelete({ ordinal, sequence }: Pick<Change, 'ordinal' | 'sequence'>, partId: number): void {
@@ -220,7 +221,7 @@ class PageBuilder {
   }
 
   /** The number of the row; undefined, and nothing appended, for a damaged one. */
-  #stored(kind: RowKind, ordinal: number, { key, body, crc, sequence }: StoredRow): number | undefined {
+  #stored(kind: RowKind, ordinal: number, { body, crc, sequence }: StoredRow, key: Uint8Array): number | undefined {
     if (Bun.hash.crc32(body) !== crc) return undefined;
     const row = this.#frame.append(kind, key, body, crc);
     this.#frame.setOrdinal(row, ordinal);
@@ -228,7 +229,7 @@ class PageBuilder {
     return row;
   }
 
-  #damage({ key }: StoredRow, reason: string): void {
+  #damage(key: Uint8Array, reason: string): void {
     this.#damaged.push({ key: Buffer.from(key).toString(), reason });
   }
 }
