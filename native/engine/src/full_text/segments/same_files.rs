@@ -1,4 +1,5 @@
-//! Every file of a segment that was built here, but for the store, which has no documents, beside the one that Tantivy's own writer makes of the same tokens and values.
+//! Every file of a segment that was built here beside the one that Tantivy's own writer makes of the same tokens and values,
+//! but for the store: ours has no documents.
 
 use std::sync::Arc;
 

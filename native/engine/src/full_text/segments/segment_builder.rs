@@ -140,7 +140,7 @@ impl SegmentBuilder {
     }
 }
 
-/// Tantivy opens the store of each segment, and reads of it what is asked for: nothing. No document is in it.
+/// Writes a store without documents: Tantivy opens the store of every segment, and nothing is ever read from it.
 pub fn write_empty_store(segment: &Segment) -> tantivy::Result<()> {
     let settings = segment.index().settings();
     let file = segment.open_write(SegmentComponent::Store)?;
