@@ -11,6 +11,8 @@ export interface BenchContext {
   pairs: number;
   placement: Placement;
   seed: number;
+  /** Instead of as many as the tier says. */
+  documents: number | undefined;
   /** Progress for a person, on standard error. */
   progress(message: string): void;
 }

@@ -8,6 +8,8 @@ export interface BenchOptions {
   tier: Tier;
   pairs: number;
   seed: number;
+  /** Instead of as many as the tier says, in cases that take a number. */
+  documents: number | undefined;
   /** Result lines are appended here; a name under `bench/results` when not given. */
   json: string | undefined;
   /** An earlier results file; a ratio more than a quarter worse fails the run. */
@@ -21,6 +23,7 @@ export const usage = `bun bench [case...] [options]
 
   --tier smoke|full|scale  smoke about a minute (default), full about ten, scale at a million documents
   --pairs N                how often ours and the peer alternate (default 5)
+  --documents N            instead of the tier's (text-beside-lucene)
   --seed N                 seed of the generated data (default ${workloadSeed})
   --json FILE              append the result lines to FILE (default bench/results/TIER-DATE.jsonl)
   --baseline FILE          fail when a ratio is more than 25 % worse than in FILE
@@ -37,6 +40,7 @@ export function readBenchOptions(argv: readonly string[], known: readonly string
       tier: { type: 'string', default: 'smoke' },
       pairs: { type: 'string', default: '5' },
       seed: { type: 'string', default: String(workloadSeed) },
+      documents: { type: 'string' },
       json: { type: 'string' },
       baseline: { type: 'string' },
       'no-pin': { type: 'boolean', default: false },
@@ -53,6 +57,7 @@ export function readBenchOptions(argv: readonly string[], known: readonly string
     tier,
     pairs: positiveInteger('--pairs', values.pairs),
     seed: positiveInteger('--seed', values.seed),
+    documents: values.documents === undefined ? undefined : positiveInteger('--documents', values.documents),
     json: values.json,
     baseline: values.baseline,
     pin: !values['no-pin'],

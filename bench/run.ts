@@ -82,8 +82,8 @@ async function runCase(
   const progress = (message: string) => process.stderr.write(`  ${benchCase.name}: ${message}\n`);
   const loadBefore = loadAverages();
   const start = performance.now();
-  const { tier, pairs, seed } = options;
-  const comparisons = await benchCase.run({ tier, pairs, seed, placement, progress });
+  const { tier, pairs, seed, documents } = options;
+  const comparisons = await benchCase.run({ tier, pairs, seed, documents, placement, progress });
   const durationMs = Math.round(performance.now() - start);
   process.stdout.write(`\n${benchCase.summary} (${number(durationMs / 1_000)} s)\n`);
   for (const comparison of comparisons) process.stdout.write(`${renderComparison(benchCase.name, comparison)}\n`);

@@ -6,7 +6,7 @@ import type { BenchCase, BenchContext } from '../case.ts';
 import { burst, openConnections } from '../client/closed-loop.ts';
 import { type HttpConnection, requestBytes } from '../client/http-connection.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
-import { type PairedCost, pairedCost } from '../measure/paired-turns.ts';
+import { mirroredTurns, type PairedCost, pairedCost } from '../measure/paired-turns.ts';
 import { freePort } from '../processes/child-process.ts';
 import { SundewServer } from '../processes/sundew-server.ts';
 
@@ -54,10 +54,13 @@ async function run({ placement, tier, pairs, progress }: BenchContext): Promise<
     progress(name);
     using oursTurns = await Turns.open(sides[ours], cpuUs);
     using peerTurns = await Turns.open(sides[peer], cpuUs);
-    const take = [() => oursTurns.take(), () => peerTurns.take()] as const;
+    const take = { ours: async () => [await oursTurns.take()], peer: async () => [await peerTurns.take()] };
     for (const turns of [oursTurns, peerTurns]) await turns.take(warmUpRequests[tier]);
     const costs: PairedCost[] = [];
-    for (let pair = 0; pair < pairs; pair += 1) costs.push(await pairedCost(...take, roundsPerPair[tier]));
+    for (let pair = 0; pair < pairs; pair += 1) {
+      const sums = await mirroredTurns(take, roundsPerPair[tier]);
+      costs.push(pairedCost(sums.ours.flat(), sums.peer.flat()));
+    }
     comparisons.push(
       compare({
         name: `server-cpu-${name}`,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { BenchCase, BenchContext } from '../case.ts';
 import { requestBytes } from '../client/http-connection.ts';
 import { medianRoundTrips } from '../client/round-trips.ts';
-import { luceneSpeed } from '../engines/lucene-speed.ts';
+import { startLucene } from '../engines/lucene-speed.ts';
 import { alternate } from '../measure/alternate.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
 import { median } from '../measure/statistics.ts';
@@ -56,11 +56,10 @@ async function run(context: BenchContext): Promise<Comparison[]> {
     await Bun.write(queries, '');
     const file = await documentFile(documents, seed);
     context.progress('Lucene: indexing, with the source of each document');
-    const lucene = await luceneSpeed({
+    await using lucene = await startLucene({
       java: found.java,
       documents: file,
       queries,
-      rounds: 1,
       stores: true,
       placement,
     });

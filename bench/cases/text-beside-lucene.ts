@@ -2,9 +2,11 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { BenchCase, BenchContext } from '../case.ts';
-import { luceneSpeed } from '../engines/lucene-speed.ts';
-import { ourTextSpeed } from '../engines/text-speed.ts';
+import { type LuceneForm, startLucene } from '../engines/lucene-speed.ts';
+import type { TextEngineProcess } from '../engines/text-engine-process.ts';
+import { startOurText } from '../engines/text-speed.ts';
 import { type Comparison, compare } from '../measure/comparison.ts';
+import { mirroredTurns, pairedCost } from '../measure/paired-turns.ts';
 import { findJava } from '../processes/java.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
 import { documentFile } from '../workloads/document-file.ts';
@@ -12,7 +14,11 @@ import { type ClassedQuery, classedQueries, queryClassNames, tagOf } from '../wo
 
 const indexed = { smoke: 20_000, full: 100_000, scale: 1_000_000 } as const;
 const queriesPerClass = { smoke: 10, full: 20, scale: 20 } as const;
-const rounds = { smoke: 40, full: 100, scale: 40 } as const;
+/** The compilers of the runtime work beside the first rounds. */
+const warmUpRounds = { smoke: 40, full: 100, scale: 10 } as const;
+/** Laps of two turns a side, and rounds over all queries to a turn: a fraction of a second, some at a million documents. */
+const laps = { smoke: 4, full: 20, scale: 6 } as const;
+const roundsPerTurn = { smoke: 5, full: 5, scale: 2 } as const;
 
 export const textBesideLucene: BenchCase = {
   name: 'text-beside-lucene',
@@ -21,56 +27,85 @@ export const textBesideLucene: BenchCase = {
 };
 
 async function run(context: BenchContext): Promise<Comparison[]> {
-  const { placement, seed, tier } = context;
+  const { placement, seed, tier, documents = indexed[tier] } = context;
   const found = await findJava();
   if ('missing' in found) {
     context.progress(`LEFT OUT: ${found.missing}`);
     return [];
   }
   using directory = new TemporaryDirectory();
-  const documents = join(directory.path, 'documents.ndjson');
-  const bodies = await writeTagged(await documentFile(indexed[tier], seed), documents, queriesPerClass[tier]);
+  const documentsPath = join(directory.path, 'documents.ndjson');
+  const bodies = await writeTagged(await documentFile(documents, seed), documentsPath, queriesPerClass[tier]);
   const queries = classedQueries(bodies, queriesPerClass[tier], seed);
   const queryFile = join(directory.path, 'queries.ndjson');
   await Bun.write(queryFile, `${queries.map((query) => JSON.stringify(lineOf(query))).join('\n')}\n`);
-  const common = { documents, queries: queryFile, rounds: rounds[tier], placement };
-  context.progress('Lucene: indexing, then asking as merged and with one segment');
-  const lucene = await luceneSpeed({ ...common, java: found.java });
-  context.progress('ours: the same');
-  const ours = await ourTextSpeed({ ...common, schema: null });
-  context.progress('ours, its fields declared as the forms that the Java program gives Lucene');
-  const declared = await ourTextSpeed({ ...common, schema: luceneForms });
-  const notes = { documents: indexed[tier], queries: queriesPerClass[tier] };
-  const times = queryClassNames.flatMap((name) => {
-    const of = <Time>(list: readonly Time[]) => list.filter((_, at) => queries[at]?.class === name);
-    const beside = (form: 'one' | 'merged', aim: number, { suffix = '', times = ours.queries } = {}) =>
-      compare({
+  const common = { documents: documentsPath, queries: queryFile, placement };
+  context.progress('Lucene is indexing');
+  await using lucene = await startLucene({ ...common, java: found.java });
+  context.progress('ours is indexing');
+  await using ours = await startOurText({ ...common, schema: null });
+  context.progress('ours is indexing, with fields declared as the forms that the Java program gives Lucene');
+  await using declared = await startOurText({ ...common, schema: luceneForms });
+  const times = await askInTurns(context, { lucene, ours, declared });
+  const notes = {
+    documents,
+    queries: queriesPerClass[tier],
+    segments: ours.segments,
+    segmentsOfLuceneAsMerged: lucene.segments,
+  };
+  const compared = queryClassNames.flatMap((name) => {
+    const beside = (form: LuceneForm, aim: number, { suffix = '', side = times.ours } = {}) => {
+      const ofClass = queries.flatMap((query, at) => (query.class === name ? [at] : []));
+      const costs = ofClass.map((at) => pairedCost(figure(side, at), figure(times[form], at)));
+      return compare({
         name: `${name}${suffix}`,
         unit: 'us',
-        ours: of(times),
+        ours: costs.map((cost) => cost.ours),
         peer: {
           name: form === 'one' ? 'Lucene, one segment' : 'Lucene as merged by itself',
-          values: of(lucene.queries).map((each) => each[form]),
+          values: costs.map((cost) => cost.peer),
         },
         aim: { kind: 'at_most', value: aim },
         notes,
       });
-    const compared = [beside('one', 0.85), beside('merged', 0.7, { suffix: '-as-merged' })];
+    };
+    const both = [beside('one', 0.85), beside('merged', 0.7, { suffix: '-as-merged' })];
     // Whole strings that begin with the prefix are matches too, where nothing is declared: Lucene's program has none.
-    if (!name.startsWith('prefix')) return compared;
-    return [...compared, beside('one', 0.85, { suffix: '-as-declared', times: declared.queries })];
+    if (!name.startsWith('prefix')) return both;
+    return [...both, beside('one', 0.85, { suffix: '-as-declared', side: times.declared })];
   });
   const bytes = (name: string, each: { bytes: number }) =>
     compare({
       name,
       unit: 'B/doc',
-      ours: [each.bytes / indexed[tier]],
-      peer: { name: 'Lucene, without stored fields', values: [lucene.bytes / indexed[tier]] },
+      ours: [each.bytes / documents],
+      peer: { name: 'Lucene, without stored fields', values: [lucene.bytes / documents] },
       aim: { kind: 'at_most', value: 1.1 },
       notes,
     });
-  return [...times, bytes('bytes', ours), bytes('bytes-as-declared', declared)];
+  return [...compared, bytes('bytes', ours), bytes('bytes-as-declared', declared)];
 }
+
+/** By lap, the time of each query: the sum of two turns. */
+async function askInTurns(
+  { tier, progress }: BenchContext,
+  engines: Record<'lucene' | 'ours' | 'declared', TextEngineProcess>,
+): Promise<Record<LuceneForm | 'ours' | 'declared', number[][]>> {
+  const { lucene, ours, declared } = engines;
+  const sides = (rounds: number) => ({
+    one: () => lucene.ask(rounds, 'one'),
+    merged: () => lucene.ask(rounds, 'merged'),
+    ours: () => ours.ask(rounds),
+    declared: () => declared.ask(rounds),
+  });
+  progress('warming up');
+  await mirroredTurns(sides(Math.ceil(warmUpRounds[tier] / 2)), 1);
+  progress('asking in turns');
+  return mirroredTurns(sides(roundsPerTurn[tier]), laps[tier]);
+}
+
+/** Of one query, by lap. */
+const figure = (laps: readonly (readonly number[])[], at: number) => laps.map((lap) => lap[at] ?? Number.NaN);
 
 const typed = (type: string, form: string) => ({ type, 'x-service-types': [form] });
 

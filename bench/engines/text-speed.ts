@@ -4,6 +4,7 @@ import { buildExample, exampleProgram } from '../processes/example-program.ts';
 import { peerNumber, runPeerScript } from '../processes/peer-script.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
 import type { TextQuery } from '../workloads/text-queries.ts';
+import { TextEngineProcess } from './text-engine-process.ts';
 
 const example = 'text_speed';
 
@@ -48,32 +49,15 @@ export async function textSpeed(options: {
   }));
 }
 
-/**
- * Of one index of ours alone: medians by query in microseconds, and the bytes of its files. The files are given; without
- * a table's `schema` every form of a value is indexed.
- */
-export async function ourTextSpeed(options: {
+/** One index of ours alone. The files are given; without a table's `schema` every form of a value is indexed. */
+export async function startOurText(options: {
   documents: string;
   queries: string;
-  rounds: number;
   schema: object | null;
   placement: Placement;
-}): Promise<{ bytes: number; queries: number[] }> {
-  const { documents, queries, rounds, schema, placement } = options;
+}): Promise<TextEngineProcess> {
+  const { documents, queries, schema, placement } = options;
   await buildExample(example, placement);
-  using directory = new TemporaryDirectory();
-  const [index, ...results] = await runPeerScript({
-    name: example,
-    command: [
-      ...[exampleProgram(example), documents, queries, '--rounds', String(rounds), '--ours-only'],
-      ...['--schema', JSON.stringify(schema)],
-    ],
-    placement,
-    environment: { TMPDIR: directory.path },
-  });
-  // Lucene's index is one segment too.
-  const segments = peerNumber(index, 'segments');
-  if (segments !== 1)
-    throw new Error(`Our index rests with ${segments} segments and is not comparable; it must have one.`);
-  return { bytes: peerNumber(index, 'bytes'), queries: results.map((line) => peerNumber(line, 'plan_us')) };
+  const ours = [exampleProgram(example), documents, queries, '--ours-only', '--schema', JSON.stringify(schema)];
+  return TextEngineProcess.start({ name: example, command: () => ours, placement });
 }

@@ -1,3 +1,4 @@
+import type { Side } from './alternate.ts';
 import { median } from './statistics.ts';
 
 /** Measures of two sides: `peer` as it was, `ours` as the ratio says that it is beside that. */
@@ -7,25 +8,30 @@ export interface PairedCost {
 }
 
 /**
- * Short turns of two sides, A B B A, `rounds` times: what else the machine does lasts longer than a round, and so falls on both.
- * The ratio is the median over the rounds, since a turn that a collection of garbage falls into says nothing of its side.
+ * Short turns of several sides, A B C C B A and then C B A A B C, `rounds` times: what else the machine does lasts longer than a
+ * round, and so falls on all of them. The result holds for each side, by round, the sum of its two turns, figure by figure.
  */
-export async function pairedCost(
-  ours: () => Promise<number>,
-  peer: () => Promise<number>,
+export async function mirroredTurns<const Name extends string>(
+  sides: Readonly<Record<Name, Side<readonly number[]>>>,
   rounds: number,
-): Promise<PairedCost> {
+): Promise<Record<Name, number[][]>> {
   if (rounds < 1) throw new RangeError('at least one round');
-  const ratios: number[] = [];
-  const peers: number[] = [];
+  const names = Object.keys(sides) as Name[];
+  const sums = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, number[][]>;
   for (let round = 0; round < rounds; round += 1) {
-    const isOursFirst = round % 2 === 0;
-    const [outer, inner] = isOursFirst ? [ours, peer] : [peer, ours];
-    const [first, second, third, fourth] = [await outer(), await inner(), await inner(), await outer()];
-    const [ofOuter, ofInner] = [first + fourth, second + third];
-    ratios.push(isOursFirst ? ofOuter / ofInner : ofInner / ofOuter);
-    peers.push((isOursFirst ? ofInner : ofOuter) / 2);
+    const there = round % 2 === 0 ? names : names.toReversed();
+    const first = new Map<Name, readonly number[]>();
+    for (const name of there) first.set(name, await sides[name]());
+    for (const name of there.toReversed()) {
+      const second = await sides[name]();
+      sums[name].push((first.get(name) ?? []).map((value, at) => value + (second[at] ?? Number.NaN)));
+    }
   }
-  const usual = median(peers);
-  return { ours: usual * median(ratios), peer: usual };
+  return sums;
+}
+
+/** By the sums of rounds. The ratio is the median over the rounds, since a turn that something else falls into says nothing of its side. */
+export function pairedCost(ours: readonly number[], peer: readonly number[]): PairedCost {
+  const usual = median(peer) / 2;
+  return { ours: usual * median(ours.map((sum, round) => sum / (peer[round] ?? Number.NaN))), peer: usual };
 }

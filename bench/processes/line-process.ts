@@ -6,12 +6,19 @@ export class LineProcess implements AsyncDisposable {
   readonly #child: Bun.Subprocess<'pipe', 'pipe', 'inherit'>;
   readonly #lines: AsyncIterator<string>;
 
-  constructor(options: { name: string; command: readonly string[]; placement: Placement; role: Role }) {
+  constructor(options: {
+    name: string;
+    command: readonly string[];
+    placement: Placement;
+    role: Role;
+    environment?: Record<string, string>;
+  }) {
     this.#name = options.name;
     this.#child = Bun.spawn(options.placement.command(options.role, options.command), {
       stdin: 'pipe',
       stdout: 'pipe',
       stderr: 'inherit',
+      env: { ...process.env, ...options.environment },
     });
     this.#lines = jsonLines(this.#child.stdout);
   }
@@ -20,6 +27,21 @@ export class LineProcess implements AsyncDisposable {
   async ask(command: object): Promise<unknown> {
     this.#child.stdin.write(`${JSON.stringify(command)}\n`);
     this.#child.stdin.flush();
+    return this.answer();
+  }
+
+  /** As `ask`, of a process that is suspended between its turns: what it left undone must not slow another on its core. */
+  async askAlone(command: object): Promise<unknown> {
+    this.#child.kill('SIGCONT');
+    try {
+      return await this.ask(command);
+    } finally {
+      this.#child.kill('SIGSTOP');
+    }
+  }
+
+  /** What the process says next; some say a line before any command. */
+  async answer(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
     if (done) throw new Error(`${this.#name} ended with ${await this.#child.exited}`);
     return JSON.parse(value);
@@ -30,6 +52,7 @@ export class LineProcess implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGCONT');
     this.#child.stdin.end();
     await this.#child.exited;
   }

@@ -1,4 +1,6 @@
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -36,11 +38,13 @@ import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.store.MMapDirectory;
 
 /**
- * The top ten of each query in Lucene, one thread, warm: with the segments that its own merges have left, and with one.
+ * The top ten of each query in Lucene, one thread: with the segments that its own merges have left, and with one.
  *
- * <p>{@code TextSpeed DOCUMENTS.ndjson QUERIES.ndjson DIRECTORY ROUNDS STORES} prints a JSON line for the index and one for each
- * query: medians in microseconds, and how many documents match at least. Both files are as the program text_speed of the
- * engine reads them, and the queries are read before their time is taken. With {@code true} for STORES each document is stored, too. A query that is asked again and again has its filter cached, as Lucene does by itself.
+ * <p>{@code TextSpeed DOCUMENTS.ndjson QUERIES.ndjson DIRECTORY STORES} prints a JSON line for the index, and then answers each
+ * line of its input, {@code {"form":"one|merged","rounds":N}}, when all queries were asked as often of this form: {@code
+ * {"us":[..]}}, medians in microseconds. Both files are as the program text_speed of the engine reads them, and the queries are
+ * read before their time is taken. With {@code true} for STORES each document is stored, too. A query that is asked again and
+ * again has its filter cached, as Lucene does by itself.
  */
 public final class TextSpeed {
   private static final int LIMIT = 10;
@@ -149,18 +153,14 @@ public final class TextSpeed {
     }
   }
 
-  /** Medians by query, in microseconds. */
-  private static double[] times(DirectoryReader reader, List<Asked> queries, int rounds) throws IOException {
-    IndexSearcher searcher = new IndexSearcher(reader);
+  /** Medians by query. */
+  private static String answer(IndexSearcher searcher, List<Asked> queries, int rounds) throws IOException {
     double[][] samples = new double[queries.size()][rounds];
-    // Once as many rounds before, for the compiler.
-    for (int round = -rounds; round < rounds; round++) {
+    for (int round = 0; round < rounds; round++) {
       for (int at = 0; at < queries.size(); at++) {
         long started = System.nanoTime();
         queries.get(at).run(searcher);
-        if (round >= 0) {
-          samples[at][round] = (System.nanoTime() - started) / 1e3;
-        }
+        samples[at][round] = (System.nanoTime() - started) / 1e3;
       }
     }
     double[] medians = new double[queries.size()];
@@ -168,7 +168,26 @@ public final class TextSpeed {
       Arrays.sort(samples[at]);
       medians[at] = samples[at][rounds / 2];
     }
-    return medians;
+    return String.format("{\"us\":%s}", Arrays.toString(medians));
+  }
+
+  /** All documents of a file, as Lucene's own merges leave them. */
+  private static void index(Directory directory, Analyzer analyzer, Path documents, boolean stores) throws IOException {
+    IndexWriterConfig config = new IndexWriterConfig(analyzer).setRAMBufferSizeMB(48).setUseCompoundFile(false);
+    try (IndexWriter writer = new IndexWriter(directory, config);
+        BufferedReader lines = Files.newBufferedReader(documents)) {
+      int number = 0;
+      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        writer.addDocument(document(line, number, stores));
+        number += 1;
+      }
+    }
+  }
+
+  private static void mergeToOne(Directory directory, Analyzer analyzer) throws IOException {
+    try (IndexWriter writer = new IndexWriter(directory, new IndexWriterConfig(analyzer).setUseCompoundFile(false))) {
+      writer.forceMerge(1);
+    }
   }
 
   private static long bytes(Directory directory) throws IOException {
@@ -180,43 +199,26 @@ public final class TextSpeed {
   }
 
   public static void main(String[] arguments) throws IOException {
-    List<String> documents = Files.readAllLines(Path.of(arguments[0]));
-    int rounds = Integer.parseInt(arguments[3]);
-    boolean stores = Boolean.parseBoolean(arguments[4]);
+    boolean stores = Boolean.parseBoolean(arguments[3]);
     Analyzer analyzer = new EnglishAnalyzer();
     List<Asked> queries = new ArrayList<>();
     for (String line : Files.readAllLines(Path.of(arguments[1]))) {
       queries.add(Asked.of(analyzer, line));
     }
     try (FSDirectory directory = new MMapDirectory(Path.of(arguments[2]))) {
-      long started = System.nanoTime();
-      IndexWriterConfig config = new IndexWriterConfig(analyzer).setRAMBufferSizeMB(48).setUseCompoundFile(false);
-      IndexWriter writer = new IndexWriter(directory, config);
-      for (int number = 0; number < documents.size(); number++) {
-        writer.addDocument(document(documents.get(number), number, stores));
-      }
-      writer.commit();
-      double seconds = (System.nanoTime() - started) / 1e9;
-      writer.close();
-      double[] merged;
-      int segments;
-      try (DirectoryReader reader = DirectoryReader.open(directory)) {
-        segments = reader.leaves().size();
-        merged = times(reader, queries, rounds);
-      }
-      writer = new IndexWriter(directory, new IndexWriterConfig(analyzer).setUseCompoundFile(false));
-      writer.forceMerge(1);
-      writer.close();
-      try (DirectoryReader reader = DirectoryReader.open(directory)) {
-        double[] one = times(reader, queries, rounds);
-        IndexSearcher searcher = new IndexSearcher(reader);
-        System.out.printf(
-            "{\"docs\":%d,\"segments\":%d,\"bytes\":%d,\"docs_per_second\":%.0f}%n",
-            documents.size(), segments, bytes(directory), documents.size() / seconds);
-        for (int at = 0; at < one.length; at++) {
-          System.out.printf(
-              "{\"one_us\":%.2f,\"merged_us\":%.2f,\"total\":%d}%n",
-              one[at], merged[at], queries.get(at).run(searcher));
+      index(directory, analyzer, Path.of(arguments[0]), stores);
+      // A reader keeps the files that it has opened.
+      try (DirectoryReader merged = DirectoryReader.open(directory)) {
+        mergeToOne(directory, analyzer);
+        try (DirectoryReader one = DirectoryReader.open(directory)) {
+          System.out.printf("{\"segments\":%d,\"bytes\":%d}%n", merged.leaves().size(), bytes(directory));
+          IndexSearcher searchMerged = new IndexSearcher(merged);
+          IndexSearcher searchOne = new IndexSearcher(one);
+          BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
+          for (String command = commands.readLine(); command != null; command = commands.readLine()) {
+            IndexSearcher searcher = member(command, "form").equals("one") ? searchOne : searchMerged;
+            System.out.println(answer(searcher, queries, Integer.parseInt(member(command, "rounds"))));
+          }
         }
       }
     }

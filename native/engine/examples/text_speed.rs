@@ -1,9 +1,12 @@
 //! Our queries beside Tantivy's own, in one process, turn by turn, each over an index of the same documents.
 //!
-//! `text_speed DOCUMENTS.ndjson QUERIES.ndjson [--rounds N] [--ours-only] [--merged] [--schema JSON]` prints a JSON line
-//! for the indexes and one for each query; with `--merged` Tantivy's index is of one segment, as ours is once it rests. A query
-//! line is `{"kind":"or|and|phrase|prefix","field":"body","text":"...","filter":[..],"sort":[..]}`; with `filter`,
-//! conditions of a plan, our side is timed with it as well. `--ours-only` times our side alone, each query as its line says.
+//! `text_speed DOCUMENTS.ndjson QUERIES.ndjson [--rounds N] [--merged] [--schema JSON]` prints a JSON line for the indexes
+//! and one for each query; with `--merged` Tantivy's index is of one segment, as ours is once it rests. A query line is
+//! `{"kind":"or|and|phrase|prefix","field":"body","text":"...","filter":[..],"sort":[..]}`; with `filter`, conditions of a
+//! plan, our side is timed with it as well.
+//!
+//! With `--ours-only` it prints the line of our index, and then answers each line of its input, `{"rounds":N}`, when all
+//! queries were asked as often, each as its line says: `{"us":[..]}`, medians in microseconds.
 
 #[path = "shared/bare_index.rs"]
 mod bare_index;
@@ -11,6 +14,7 @@ mod bare_index;
 mod our_index;
 
 use std::fs;
+use std::io::{BufRead, BufReader, stdin};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,8 +60,9 @@ fn build_bare(directory: &Path, lines: &[&str], is_merged: bool) -> (Index, Sear
     (index, searcher)
 }
 
-fn build_ours(directory: &Path, lines: &[&str], schema: Value) -> Arc<TextIndex> {
-    let index = our_index::build(directory, lines, schema);
+fn build_ours(directory: &Path, documents: &Path, schema: Value) -> Arc<TextIndex> {
+    let lines = BufReader::new(fs::File::open(documents).expect("documents")).lines();
+    let index = our_index::build(directory, lines.map(|line| line.expect("a line")), schema);
     index.rest().expect("merges end");
     index.wait_for_merges();
     index.checkpoint().expect("a checkpoint");
@@ -92,28 +97,22 @@ fn bytes_of(directory: &Path) -> u64 {
         .sum()
 }
 
-/// Our index alone: each query as it is, warm, in rounds over all of them.
-fn ours_alone(directory: &Path, lines: &[&str], schema: Value, queries: &str, rounds: usize) {
-    let ours = build_ours(directory, lines, schema);
-    println!("{}", json!({"docs": lines.len(), "segments": ours.stats().segment_count, "bytes": bytes_of(directory)}));
-    let queries: Vec<Value> = queries.lines().map(|line| serde_json::from_str(line).expect("a JSON query")).collect();
-    let plans: Vec<String> = queries.iter().map(|line| plan_of(line).to_string()).collect();
-    let mut times = vec![Vec::with_capacity(rounds); plans.len()];
-    for round in 0..2 * rounds {
-        for (plan, times) in plans.iter().zip(&mut times) {
-            let took = micros(|| drop(ask(&ours, plan)));
-            if round >= rounds {
-                times.push(took);
+/// Our index alone, warm after the first rounds, each of which goes over all queries.
+fn serve_ours(directory: &Path, documents: &Path, schema: Value, queries: &str) {
+    let ours = build_ours(directory, documents, schema);
+    println!("{}", json!({"segments": ours.stats().segment_count, "bytes": bytes_of(directory)}));
+    let queries = queries.lines().map(|line| serde_json::from_str(line).expect("a JSON query"));
+    let plans: Vec<String> = queries.map(|line: Value| plan_of(&line).to_string()).collect();
+    for line in stdin().lines() {
+        let command: Value = serde_json::from_str(&line.expect("a line")).expect("a JSON command");
+        let rounds = command["rounds"].as_u64().expect("a number of rounds");
+        let mut times = vec![Vec::new(); plans.len()];
+        for _ in 0..rounds {
+            for (plan, times) in plans.iter().zip(&mut times) {
+                times.push(micros(|| drop(ask(&ours, plan))));
             }
         }
-    }
-    for ((line, plan), times) in queries.iter().zip(&plans).zip(times) {
-        let found = ask(&ours, plan);
-        println!(
-            "{}",
-            json!({"class": line["class"], "query": line["text"], "plan_us": p50(times),
-            "total": found.total, "total_is_exact": found.total_is_exact})
-        );
+        println!("{}", json!({"us": times.into_iter().map(p50).collect::<Vec<f64>>()}));
     }
 }
 
@@ -123,18 +122,19 @@ fn main() {
     let schema = value_of(&arguments, "--schema").unwrap_or("null");
     let schema: Value = serde_json::from_str(schema).expect("a JSON schema");
     let ours_only = arguments.iter().any(|argument| argument == "--ours-only");
-    let text = fs::read_to_string(&arguments[0]).expect("documents");
+    let documents = Path::new(&arguments[0]);
     let queries = fs::read_to_string(&arguments[1]).expect("queries");
-    let lines: Vec<&str> = text.lines().collect();
     let directory = std::env::temp_dir().join(format!("text-speed-{}", std::process::id()));
     if ours_only {
-        ours_alone(&directory, &lines, schema, &queries, rounds);
+        serve_ours(&directory, documents, schema, &queries);
         let _ = fs::remove_dir_all(&directory);
         return;
     }
+    let text = fs::read_to_string(documents).expect("documents");
+    let lines: Vec<&str> = text.lines().collect();
     let is_merged = arguments.iter().any(|argument| argument == "--merged");
     let (bare, searcher) = build_bare(&directory.join("bare"), &lines, is_merged);
-    let ours = build_ours(&directory.join("ours"), &lines, schema);
+    let ours = build_ours(&directory.join("ours"), documents, schema);
     let segments = json!({"ours": ours.stats().segment_count, "bare": searcher.segment_readers().len()});
     println!("{}", json!({"docs": lines.len(), "segments": segments}));
     let (schema, mut analyzer) = (bare.schema(), bare_index::analyzer());

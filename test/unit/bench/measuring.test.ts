@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { alternate } from '../../../bench/measure/alternate.ts';
 import { compare } from '../../../bench/measure/comparison.ts';
-import { pairedCost } from '../../../bench/measure/paired-turns.ts';
+import { mirroredTurns, pairedCost } from '../../../bench/measure/paired-turns.ts';
 import { median, percentile } from '../../../bench/measure/statistics.ts';
 import { readBenchOptions } from '../../../bench/options.ts';
 import { cpuUsOf } from '../../../bench/processes/process-cpu.ts';
@@ -38,26 +38,48 @@ describe('alternate', () => {
   });
 });
 
-describe('short turns of two sides', () => {
+describe('short turns of several sides', () => {
   /** Sides that take so much longer in each round, and note their turns. */
   function sides(slowdown: readonly number[]) {
     const order: string[] = [];
     const side = (name: string, us: number) => () => {
       order.push(name);
-      return Promise.resolve(us * (slowdown[Math.floor((order.length - 1) / 4)] ?? 1));
+      return Promise.resolve([us * (slowdown[Math.floor((order.length - 1) / 4)] ?? 1)]);
     };
-    return { order, ours: side('A', 11), peer: side('B', 10) };
+    return { order, side };
   }
 
   test('begin with another side each round, and come back to it', async () => {
-    const { order, ours, peer } = sides([]);
-    await pairedCost(ours, peer, 3);
-    expect(order.join('')).toBe('ABBABAABABBA');
+    const { order, side } = sides([]);
+    await mirroredTurns({ ours: side('A', 1), peer: side('B', 1) }, 3);
+    expect(order.splice(0).join('')).toBe('ABBABAABABBA');
+    await mirroredTurns({ a: side('A', 1), b: side('B', 1), c: side('C', 1) }, 2);
+    expect(order.join('')).toBe('ABCCBACBAABC');
+  });
+
+  test('are added up by round, figure by figure', async () => {
+    let turn = 0;
+    const counting = async () => {
+      turn += 1;
+      return [turn, 10 * turn];
+    };
+    expect(await mirroredTurns({ a: counting, b: async () => [0, turn] }, 2)).toEqual({
+      // 1 and 2, and then 3 and 4, next to each other.
+      a: [
+        [3, 30],
+        [7, 70],
+      ],
+      b: [
+        [0, 2],
+        [0, 6],
+      ],
+    });
   });
 
   test('are compared within their round, so that a slow machine changes neither side', async () => {
-    const { ours, peer } = sides([1, 3, 1, 9, 1]);
-    const { ours: cost, peer: beside } = await pairedCost(ours, peer, 5);
+    const { side } = sides([1, 3, 1, 9, 1]);
+    const sums = await mirroredTurns({ ours: side('A', 11), peer: side('B', 10) }, 5);
+    const { ours: cost, peer: beside } = pairedCost(sums.ours.flat(), sums.peer.flat());
     expect([cost, beside]).toEqual([expect.closeTo(11), expect.closeTo(10)]);
   });
 });
@@ -151,10 +173,11 @@ describe('findRegressions', () => {
 
 describe('the command line of the bench', () => {
   test('reads cases and options', () => {
-    expect(readBenchOptions(['ingest', '--tier', 'full', '--pairs', '7'], ['ingest'])).toMatchObject({
+    expect(readBenchOptions(['ingest', '--tier', 'full', '--pairs', '7', '--documents', '9'], ['ingest'])).toMatchObject({
       cases: ['ingest'],
       tier: 'full',
       pairs: 7,
+      documents: 9,
       seed: 42,
       pin: true,
     });

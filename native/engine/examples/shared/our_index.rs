@@ -22,13 +22,20 @@ pub fn frame(lines: &[&str], first: usize) -> Vec<u8> {
 
 /// All of `lines` in one commit; `schema` is a table's, or null.
 #[allow(dead_code, reason = "one of the programs measures each step by itself")]
-pub fn build(directory: &Path, lines: &[&str], schema: Value) -> Arc<TextIndex> {
+pub fn build(directory: &Path, mut lines: impl Iterator<Item = String>, schema: Value) -> Arc<TextIndex> {
     let options = IndexOptions { schema, ..IndexOptions::named("bench") };
     let index = TextIndex::open(directory, options).expect("an index");
-    for (at, chunk) in lines.chunks(FRAME_ROWS).enumerate() {
-        index.apply(&frame(chunk, at * FRAME_ROWS)).expect("applied");
+    let mut count = 0;
+    loop {
+        let chunk: Vec<String> = lines.by_ref().take(FRAME_ROWS).collect();
+        if chunk.is_empty() {
+            break;
+        }
+        let rows: Vec<&str> = chunk.iter().map(String::as_str).collect();
+        index.apply(&frame(&rows, count)).expect("applied");
+        count += rows.len();
     }
-    index.commit(lines.len() as u64).expect("a commit");
+    index.commit(count as u64).expect("a commit");
     index
 }
 
