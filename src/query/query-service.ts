@@ -253,7 +253,7 @@ export class QueryService {
     earlier: GraphFound | undefined,
   ): Promise<GraphFound | undefined> {
     if (!graphs) return undefined;
-    const foundBy = (leg: string) => hits.filter(({ legScores }) => legScores === undefined || leg in legScores);
+    const foundBy = (leg: string) => hits.filter(({ legScores }) => legScores === undefined || legScores.has(leg));
     const keysOf = (ref: ResultReference) => {
       const found =
         ref.kind === 'embeddings' ? foundBy(ref.index) : ref.kind === 'full_text' ? foundBy(textLegName) : hits;

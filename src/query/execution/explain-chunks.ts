@@ -46,7 +46,7 @@ function withChunks({ explanation, legVectors, legScores }: Hit, chunked: Readon
     if (!leg) return detail;
     const [name, number] = leg;
     const description = `score of chunk ${number} of "${chunked.get(name)}", the best of the document`;
-    return { ...detail, details: [{ value: legScores?.[name] ?? 0, description, _chunk_id: number }] };
+    return { ...detail, details: [{ value: legScores?.get(name) ?? 0, description, _chunk_id: number }] };
   });
   return { ...tree, details: explained };
 }

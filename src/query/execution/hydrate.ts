@@ -29,7 +29,7 @@ export interface Hit {
   /** Raw distance by a dense index; NaN without one. */
   distance: number;
   /** Its score in each search that found it, by leg; undefined for a plan without legs. */
-  legScores: Record<string, number> | undefined;
+  legScores: ReadonlyMap<string, number> | undefined;
   /** Which of its vectors each search by vectors found it by, by leg; undefined for a plan without legs. */
   legVectors: ReadonlyMap<string, number> | undefined;
 }
@@ -124,7 +124,7 @@ async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget)
   const byText: Hit[] = [];
   const byVector: Hit[] = [];
   for (const hit of changed) {
-    const isByText = Object.keys(hit.legScores ?? {}).every((leg) => leg === textLegName);
+    const isByText = [...(hit.legScores?.keys() ?? [])].every((leg) => leg === textLegName);
     if (isByText) byText.push(hit);
     else if (isFiltered) byVector.push(hit);
   }

@@ -77,8 +77,8 @@ function renderSource(hit: Hit, projection: Projection, parts: ResultContext['pa
   });
 }
 
-function renderScores(scores: Readonly<Record<string, number>>): string {
-  const members = Object.entries(scores).map(([leg, score]) => `${JSON.stringify(leg)}:${renderScore(score)}`);
+function renderScores(scores: ReadonlyMap<string, number>): string {
+  const members = Array.from(scores, ([leg, score]) => `${JSON.stringify(leg)}:${renderScore(score)}`);
   return `{${members.join(',')}}`;
 }
 

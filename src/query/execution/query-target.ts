@@ -114,23 +114,22 @@ export function numberOf(hits: NativeHits, index: number, which: keyof typeof hi
 }
 
 /** The score of the hit in each search that found it, by leg; undefined for a plan without legs. */
-export function legScoresOf(hits: NativeHits, index: number): Record<string, number> | undefined {
-  if (hits.legs === undefined) return undefined;
-  const first = index * numbersPerHit(hits) + ownNumbers;
-  const scores: Record<string, number> = {};
-  for (const [at, leg] of hits.legs.entries()) {
-    const score = hits.numbers[first + at] ?? Number.NaN;
-    if (!Number.isNaN(score)) scores[leg] = score;
-  }
-  return scores;
+export function legScoresOf(hits: NativeHits, index: number): ReadonlyMap<string, number> | undefined {
+  return hits.legs && numbersByLeg(hits, hits.legs, index * numbersPerHit(hits) + ownNumbers);
 }
 
 /** Which of its vectors each search by vectors found the hit by, by leg; undefined for a plan without legs. */
 export function legVectorsOf(hits: NativeHits, index: number): ReadonlyMap<string, number> | undefined {
-  if (hits.legs === undefined) return undefined;
-  const first = index * numbersPerHit(hits) + ownNumbers + hits.legs.length;
-  const numbers = hits.legs.map((leg, at): [string, number] => [leg, hits.numbers[first + at] ?? Number.NaN]);
-  return new Map(numbers.filter(([, number]) => !Number.isNaN(number)));
+  return hits.legs && numbersByLeg(hits, hits.legs, index * numbersPerHit(hits) + ownNumbers + hits.legs.length);
+}
+
+function numbersByLeg({ numbers }: NativeHits, legs: readonly string[], first: number): Map<string, number> {
+  const byLeg = new Map<string, number>();
+  for (let at = 0; at < legs.length; at += 1) {
+    const number = numbers[first + at] ?? Number.NaN;
+    if (!Number.isNaN(number)) byLeg.set(legs[at] ?? '', number);
+  }
+  return byLeg;
 }
 
 /** The indexes that a plan runs over. */

@@ -34,7 +34,13 @@ describe('rendering a hit', () => {
   });
 
   test('a hit of vectors says its distance, what each search scored it, and its vectors when they are named', async () => {
-    const hit = hitOf({ distance: Math.fround(-0.1), legScores: { full_text: Math.fround(2.3), taste: 0.5 } });
+    const hit = hitOf({
+      distance: Math.fround(-0.1),
+      legScores: new Map([
+        ['full_text', Math.fround(2.3)],
+        ['taste', 0.5],
+      ]),
+    });
     const parts = new Map([[hit, { embeddings: '{"taste":[0.25,1]}' }]]);
     const projection = compileProjection(['_embeddings']);
     expect(await rendered([hit, hitOf({ distance: 0 })], { parts, projection })).toEqual([
