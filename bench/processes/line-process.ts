@@ -30,7 +30,7 @@ export class LineProcess implements AsyncDisposable {
     return this.answer();
   }
 
-  /** As `ask`, of a process that is suspended between its turns: what it left undone must not slow another on its core. */
+  /** The same of a process that is suspended between its turns: what it left undone must not slow another on its core. */
   async askAlone(command: object): Promise<unknown> {
     this.#child.kill('SIGCONT');
     try {
@@ -40,7 +40,7 @@ export class LineProcess implements AsyncDisposable {
     }
   }
 
-  /** What the process says next; some say a line before any command. */
+  /** The next line of the process; some print one before any command. */
   async answer(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
     if (done) throw new Error(`${this.#name} ended with ${await this.#child.exited}`);

@@ -173,7 +173,9 @@ describe('findRegressions', () => {
 
 describe('the command line of the bench', () => {
   test('reads cases and options', () => {
-    expect(readBenchOptions(['ingest', '--tier', 'full', '--pairs', '7', '--documents', '9'], ['ingest'])).toMatchObject({
+    expect(
+      readBenchOptions(['ingest', '--tier', 'full', '--pairs', '7', '--documents', '9'], ['ingest']),
+    ).toMatchObject({
       cases: ['ingest'],
       tier: 'full',
       pairs: 7,
