@@ -16,6 +16,8 @@ export class Session {
   readonly id: string;
   /** The credential that has begun it, and that alone may use it. */
   readonly owner: string;
+  /** The name of the user whose credential that is. */
+  readonly user: string;
   /** Wall time, milliseconds since 1970. */
   readonly beganMs: number;
   touchedMs: number;
@@ -33,9 +35,15 @@ export class Session {
   readonly #savepoints = new Map<number, number>();
   #readBytes = 0;
 
-  constructor(id: string, owner: string, syncLevel: SyncLevel, at: { wallMs: number; leaseUntilMs: number }) {
+  constructor(
+    id: string,
+    by: { readonly owner: string; readonly user: string },
+    syncLevel: SyncLevel,
+    at: { readonly wallMs: number; readonly leaseUntilMs: number },
+  ) {
     this.id = id;
-    this.owner = owner;
+    this.owner = by.owner;
+    this.user = by.user;
     this.syncLevel = syncLevel;
     this.beganMs = at.wallMs;
     this.touchedMs = at.wallMs;

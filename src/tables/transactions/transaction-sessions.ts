@@ -1,4 +1,4 @@
-import { type Caller, nameOf, requireWholeTable } from '../../access/principal.ts';
+import { type Caller, nameOf, type Principal, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import { assert, must } from '../../lib/assert.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
@@ -43,6 +43,9 @@ export interface Snapshot {
   readonly json: string | Uint8Array | undefined;
 }
 
+/** Of all open transactions and of their bytes, those that one user may have. */
+const userShare = 1 / 4;
+
 type LeaseState = 'none' | 'held' | 'expired';
 
 const decoder = new TextDecoder();
@@ -74,10 +77,12 @@ export class TransactionSessions implements Service {
     if (this.#sessions.size >= bounds.transactionsMax) {
       throw tooMany(`${bounds.transactionsMax} transactions are open`);
     }
+    this.#checkSessionsOf(caller);
     readSyncLevel(syncLevel, 'propose');
     const leaseUntilMs = clock.monotonicMs() + bounds.transactionLeaseMs;
     const at = { wallMs: clock.nowMs(), leaseUntilMs };
-    const session = new Session(freshId(), ownerOf(caller), syncLevel ?? 'propose', at);
+    const by = { owner: ownerOf(caller), user: nameOf(caller.principal) };
+    const session = new Session(freshId(), by, syncLevel ?? 'propose', at);
     this.#sessions.set(session.id, session);
     return session;
   }
@@ -120,7 +125,9 @@ export class TransactionSessions implements Service {
     return this.#use(id, caller, async (session) => {
       const { scanned, wait, readSet } = await this.#deps.writer.check(body, caller);
       const operations = operationsOf(body, scanned);
-      this.#checkRoom(session, operations.map(sizeOf).reduce(sum, { operations: 0, bytes: 0 }), readSet.length);
+      const added = operations.map(sizeOf).reduce(sum, { operations: 0, bytes: 0 });
+      this.#checkRoom(session, added, readSet.length);
+      this.#checkBytesOf(caller, added.bytes);
       for (const item of readSet) {
         const known = session.versionOf(item.table, item.key);
         if (known !== undefined && known !== item.version) throw versionConflict(item, item.version, known);
@@ -271,6 +278,29 @@ export class TransactionSessions implements Service {
     if (this.#bytes + added.bytes > allTransactionsBytesMax) {
       throw tooMany(`open transactions hold ${allTransactionsBytesMax} bytes`);
     }
+  }
+
+  /** One user, whatever keys it has, leaves room for the others. */
+  #checkSessionsOf({ principal }: Caller): void {
+    const most = Math.ceil(this.#deps.bounds.transactionsMax * userShare);
+    this.#checkShare(principal, (sessions) => sessions.length < most, `has ${most} open transactions`);
+  }
+
+  #checkBytesOf({ principal }: Caller, added: number): void {
+    const { transactionBytesMax, allTransactionsBytesMax } = this.#deps.bounds;
+    const most = Math.max(transactionBytesMax, Math.floor(allTransactionsBytesMax * userShare));
+    const bytesOf = (sessions: readonly Session[]) => sessions.reduce((bytes, session) => bytes + session.bytes, 0);
+    this.#checkShare(principal, (sessions) => bytesOf(sessions) + added <= most, `holds ${most} bytes in transactions`);
+  }
+
+  /** Fails with `too_many_transactions` where those of the user do not fit, also without the ones that are lost. */
+  #checkShare(principal: Principal, fits: (sessions: readonly Session[]) => boolean, most: string): void {
+    if (principal.kind === 'everyone') return;
+    const isOwn = ({ user }: Session) => user === principal.name;
+    const own = () => [...this.#sessions.values()].filter(isOwn);
+    if (fits(own())) return;
+    this.#removeUnheld(isOwn);
+    if (!fits(own())) throw tooMany(`one user ${most} at most`);
   }
 
   #removeUnheld(concerns: (session: Session) => boolean = () => true): void {

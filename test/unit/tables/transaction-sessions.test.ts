@@ -81,6 +81,36 @@ test('10,000 transactions are open at a time, and what they hold is bounded as w
   expect(await codeOf(sessions.stage(all[staged]?.id ?? '', put('a', kibibyte), caller))).toBe('done');
 });
 
+test('one user, by whatever keys, leaves most of the transactions and of their bytes to others', async () => {
+  const { sessions } = open();
+  const by = (name: string, keyId?: string): Caller => ({
+    ...caller,
+    principal: { kind: 'granted', name, grants: [], byKey: keyId !== undefined },
+    keyId,
+  });
+  const keys = [by('ann'), by('ann', 'one'), by('ann', 'two')];
+  const begun = Array.from({ length: 2_500 }, (_, at) => {
+    const key = keys[at % keys.length] ?? caller;
+    return { id: sessions.begin(undefined, key).id, key };
+  });
+  for (const key of keys) {
+    expect(() => sessions.begin(undefined, key)).toThrow('one user has 2500 open transactions at most');
+  }
+  const other = sessions.begin(undefined, by('ben'));
+  let refused = '';
+  for (const { id, key } of begun) {
+    refused = await codeOf(sessions.stage(id, put('a', kibibyte), key));
+    if (refused !== 'done') break;
+  }
+  expect(refused).toBe('too_many_transactions');
+  expect(sessions.size.bytes).toBeGreaterThan(14 * kibibyte);
+  expect(sessions.size.bytes).toBeLessThanOrEqual(16 * kibibyte);
+  expect(await codeOf(sessions.stage(other.id, put('a', kibibyte), by('ben')))).toBe('done');
+  const [first] = begun;
+  await sessions.abort(first?.id ?? '', first?.key ?? caller);
+  expect(sessions.begin(undefined, by('ann')).user).toBe('ann');
+});
+
 test('memory comes back with the end of a transaction, however it ends', async () => {
   const { sessions, clock } = open();
   const [committed, aborted, lost] = [1, 2, 3].map(() => sessions.begin(undefined, caller).id) as [
