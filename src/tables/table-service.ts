@@ -29,6 +29,7 @@ import { checkColumnChange } from './relational/column-change.ts';
 import { tablesNaming } from './relational/constrained-tables.ts';
 import { checkRelationalIndex, isRelational, relationalColumns } from './relational/relational-schema.ts';
 import { checkRestoredRows, hasReferences } from './relational/restored-rows.ts';
+import { shownViolation } from './relational/shown-violation.ts';
 import { nextSchema, openSchema } from './schema/document-schema.ts';
 import { SchemaChange, type SchemaCondition } from './schema/schema-change.ts';
 import { Table, tableNotFound } from './table.ts';
@@ -209,7 +210,8 @@ export class TableService implements TableLookup {
       const [naming] = tablesNaming(name, this.all());
       if (naming) {
         const message = `rows of "${naming.name}" name rows of "${name}": drop that table first`;
-        throw new ServiceError('constraint_violation', message, { details: { table: naming.name } });
+        const violation = new ServiceError('constraint_violation', message, { details: { table: naming.name } });
+        throw shownViolation(violation, caller);
       }
       this.#tables.delete(name);
       await this.#discard(table, (drop) => this.#storage.access.dropping(name, drop));

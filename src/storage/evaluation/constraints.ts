@@ -1,6 +1,6 @@
 import { must } from '../../lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
+import { ServiceError, withDetails } from '../../protocol/service-error.ts';
 import type { ConstrainedTable } from '../constrained-table.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
 import type { KeyedRow } from '../range/stored-rows.ts';
@@ -153,7 +153,10 @@ class ConstraintCheck {
         (id) => this.#file(id).columns.count({ name: column, isText: true }, value) > 0,
       );
       if (isNamed)
-        throw violation(`rows of "${naming.name}" name it in "${column}"`, table, column, value, 'references');
+        throw withDetails(
+          violation(`rows of "${naming.name}" name it in "${column}"`, table, column, value, 'references'),
+          { naming: naming.name },
+        );
     }
   }
 

@@ -25,6 +25,7 @@ import { graphsOfWrite, graphWritesOf } from '../graph/graph-writes.ts';
 import { appendToTrees } from '../graph/tree-proof.ts';
 import { constrainedTables, constraintsOf } from '../relational/constrained-tables.ts';
 import { checkRows } from '../relational/row-rules.ts';
+import { shownViolation } from '../relational/shown-violation.ts';
 import type { Table, TableLease } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { foreseeTransforms } from './foreseen-transforms.ts';
@@ -166,9 +167,13 @@ export class BatchWriter {
     operation: string,
     body: Uint8Array,
     { caller, idempotencyKey }: { caller: Caller; idempotencyKey: string | undefined },
-    run: (request: NamedRequest) => Promise<Result>,
+    work: (request: NamedRequest) => Promise<Result>,
   ): Promise<Result> {
     const { requestId } = caller;
+    const run = (request: NamedRequest) =>
+      work(request).catch((error: unknown) => {
+        throw shownViolation(error, caller);
+      });
     if (idempotencyKey === undefined) return run({ requestId });
     const bodyHash = new Bun.CryptoHasher('sha256').update(`${operation}\0`).update(body).digest();
     const client = nameOf(caller.principal);

@@ -1,0 +1,13 @@
+import { type Caller, rowFiltersOf, seesTable } from '../../access/principal.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
+
+/** The error as its caller may be told of it: neither a table that it does not see is named, nor the key of a hidden row. */
+export function shownViolation(thrown: unknown, caller: Caller): unknown {
+  if (!(thrown instanceof ServiceError) || thrown.code !== 'constraint_violation') return thrown;
+  const { table, naming } = thrown.details ?? {};
+  const isSeen = (name: unknown) =>
+    typeof name !== 'string' || (seesTable(caller, name) && rowFiltersOf(caller, name).length === 0);
+  if (isSeen(table) && isSeen(naming)) return thrown;
+  const message = 'rows that you may not see name what this would delete; ask an administrator';
+  return new ServiceError('constraint_violation', message, { details: { ...thrown.details } });
+}
