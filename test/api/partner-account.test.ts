@@ -207,6 +207,18 @@ describe('a connected account', () => {
     for (let turn = 0; turn < 3; turn += 1) expect((await models(server)).status).toBe(200);
   });
 
+  test.each([1e306, 1e300, -1, '1e999', 'soon'])(
+    'with tokens that last %p seconds is used until the partner refuses',
+    async (seconds) => {
+      await using partner = new OAuthServer();
+      await using server = await startTestServer({ environment: partner.environment });
+      Object.assign(partner.behaviour, { lifetimeSeconds: seconds });
+      await connected(server, partner);
+      for (let turn = 0; turn < 2; turn += 1) expect((await models(server)).status).toBe(200);
+      expect(partner.requests.filter((each) => each === 'POST /token').length).toBe(1);
+    },
+  );
+
   test('whose tokens were taken back says so, until it is authorized again', async () => {
     await using partner = new OAuthServer();
     await using server = await startTestServer({ environment: partner.environment });

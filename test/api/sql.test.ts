@@ -118,6 +118,22 @@ describe('SQL over relational tables', () => {
     expect(await rows('SELECT 1 AS n')).toEqual([[1]]);
   });
 
+  test('reads of two tables whose names differ in case the one that is spelled', async () => {
+    for (const [name, inserts] of Object.entries({ Odd: { big: { name: 'B' } }, odd: { small: { name: 's' } } })) {
+      expect((await server.send('POST', `/db/v1/tables/${name}`, table({ name: text }))).status).toBe(200);
+      expect((await server.send('POST', `/db/v1/tables/${name}/batch`, { inserts })).status).toBe(201);
+    }
+    expect(await rows('SELECT _id, name FROM Odd')).toEqual([['big', 'B']]);
+    expect(await rows('SELECT _id, name FROM "odd"')).toEqual([['small', 's']]);
+    const both = 'SQL does not tell the tables "Odd" and "odd" apart';
+    for (const statement of ['SELECT * FROM ODD', 'SELECT * FROM Odd, odd']) {
+      expect((await sql(statement)).body).toMatchObject({
+        code: 'invalid_query',
+        error: expect.stringContaining(both),
+      });
+    }
+  });
+
   test('ends a statement that takes too long, and goes on with the next one', async () => {
     const slow = 'WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT max(x) AS m FROM n';
     const { status, body } = await sql(slow, { timeout_ms: 200 });

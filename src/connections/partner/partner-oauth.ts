@@ -124,12 +124,13 @@ export class PartnerOAuth {
       throw new ServiceError('upstream_failed', 'the partner answers without an access token');
     }
     // Some servers write the number as a text.
-    const seconds = Number(expires_in ?? Number.NaN);
-    const lifetime = seconds > 0 ? seconds * 1_000 : undefined;
+    const lifetimeMs = Number(expires_in ?? Number.NaN) * 1_000;
+    const expiresMs = this.#deps.clock.nowMs() + lifetimeMs;
     return {
       accessToken: access_token,
       refreshToken: typeof refresh_token === 'string' && refresh_token !== '' ? refresh_token : refreshToken,
-      expiresMs: lifetime === undefined ? undefined : this.#deps.clock.nowMs() + lifetime,
+      // Of a time that is none, or too far to be kept as a number, the partner's own refusal tells.
+      expiresMs: lifetimeMs > 0 && Number.isSafeInteger(Math.ceil(expiresMs)) ? expiresMs : undefined,
     };
   }
 

@@ -40,7 +40,9 @@ export function graphAlgorithmRoutes(algorithms: AlgorithmService): Route[] {
       path: `${path}/:job`,
       access: { table: 'read' },
       summary: 'Stop an algorithm',
-      description: 'What it has written into documents stays. To stop one that writes needs the right to write.',
+      description:
+        'What it has written into documents stays. To stop one that writes, or one that somebody else has asked for, needs the right ' +
+        'to write.',
       tag,
       responses: { 200: job },
       handler: async ({ params, caller }) =>

@@ -60,13 +60,28 @@ export class SqlService {
     }
   }
 
-  /** The relational tables whose names occur in the statement. Others are not there for it. */
+  /**
+   * The relational tables whose names occur in the statement. Others are not there for it, nor those whose names differ in the
+   * case of letters from one that is spelled as it is: SQL does not tell them apart.
+   */
   #tablesOf(sql: string, caller: Caller): Table[] {
     const text = sql.toLowerCase();
     const isNamed = ({ name, settings }: Table) => isRelational(settings.schema) && text.includes(name.toLowerCase());
     const named = this.#deps.tables.all().filter((table) => isNamed(table) && seesTable(caller, table.name));
-    return named.map(({ name }) => this.#deps.tables.get(name, caller, 'read'));
+    const alike = Map.groupBy(named, ({ name }) => name.toLowerCase());
+    const meant = [...alike.values()].map((group) => meantOf(group, sql));
+    return meant.map(({ name }) => this.#deps.tables.get(name, caller, 'read'));
   }
+}
+
+/** Of tables whose names differ only in the case of letters, the one that the statement spells as it is. */
+function meantOf(alike: readonly Table[], sql: string): Table {
+  const candidates = alike.length === 1 ? alike : alike.filter(({ name }) => sql.includes(name));
+  const [meant] = candidates;
+  if (meant !== undefined && candidates.length === 1) return meant;
+  const names = alike.map(({ name }) => JSON.stringify(name)).join(' and ');
+  const reason = `SQL does not tell the tables ${names} apart, and the statement has to spell one of them, and not the other`;
+  throw new ServiceError('invalid_query', `sql: ${reason}`);
 }
 
 /** Strings, quoted names and comments: a `;` inside of them ends no statement. */
