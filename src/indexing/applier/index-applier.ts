@@ -14,6 +14,7 @@ import { HeldWriter } from './held-writer.ts';
 import { isIndexDamage } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
 import { PageQueue, type QueuedPage } from './page-queue.ts';
+import { letFrameGo } from './shared-frames.ts';
 
 /** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;
@@ -315,7 +316,8 @@ export class IndexApplier implements Service {
       return 0;
     }
     this.#writer.use();
-    const { rows, skipped } = await this.#applied.apply(page, waitingSinceMs);
+    const applied = this.#applied.apply(page, waitingSinceMs);
+    const { rows, skipped } = await applied.finally(() => letFrameGo(page.frame));
     if (skipped.length > 0) {
       this.#skippedCount += skipped.length;
       this.#events.skipped?.(skipped);

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { ChangePage } from '../range-index.ts';
 import { smallPageBytes, takePages } from './coalesce-pages.ts';
+import { holdFrame, letFrameGo } from './shared-frames.ts';
 
 export interface QueueOptions {
   /** Queued bytes beyond which nothing more is taken. */
@@ -59,6 +60,7 @@ export class PageQueue {
   }
 
   clear(): void {
+    for (const { frame } of this.#pages) letFrameGo(frame);
     this.#pages = [];
     this.#bytes = 0;
   }
@@ -71,6 +73,7 @@ export class PageQueue {
   push(page: ChangePage): boolean {
     if (!this.continues(page) || this.#bytes > this.#options.queueBytesMax) return false;
     if (this.isEmpty) this.#waitingSinceMs = this.#clock.monotonicMs();
+    holdFrame(page.frame);
     this.#pages.push(page);
     this.#bytes += page.frame.byteLength;
     this.#tail = page.lastSequence;
@@ -82,7 +85,10 @@ export class PageQueue {
     this.#tail = sequence;
   }
 
-  /** The next page, small ones joined, and since when it has waited; undefined when there is none. */
+  /**
+   * The next page, small ones joined, and since when it has waited; undefined when there is none. Who takes it lets its frame go
+   * when it is applied.
+   */
   take(): QueuedPage | undefined {
     const taken = takePages(this.#pages);
     if (!taken) return undefined;
