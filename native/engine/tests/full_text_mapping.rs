@@ -379,3 +379,53 @@ fn a_match_compares_whole_strings_of_a_keyword_that_queries_without_a_field_sear
     assert_eq!(matching(&index, word("k", "Leek Soup")), [0, 1]);
     assert_eq!(matching(&index, json!({"kind": "match", "text": "leek"})), [0]);
 }
+
+fn every(field: Option<&str>, text: &str) -> Value {
+    let mut query = json!({"kind": "match", "text": text, "operator": "and"});
+    if let Some(field) = field {
+        query["field"] = json!(field);
+    }
+    query
+}
+
+#[test]
+fn every_word_that_a_texts_own_analyzer_keeps_is_asked_for() {
+    let text = |analyzer: &str| json!({"type": "string", "x-service-types": ["text"], "x-service-analyzer": analyzer});
+    let of_type = |analyzer: &str| json!({"schema": {"type": "object", "properties": {"t": text(analyzer), analyzer: text(analyzer)}}});
+    let declared = json!({"default_type": "en", "document_schemas": {
+        "en": of_type("standard"), "de": of_type("german"), "whole": of_type("keyword")}});
+    let documents = [
+        json!({"t": "die hard"}),
+        json!({"t": "hard"}),
+        json!({"_type": "de", "t": "die hard"}),
+        json!({"_type": "de", "t": "hard"}),
+        json!({"_type": "de", "t": "the hard"}),
+        json!({"t": "the hard"}),
+        json!({"_type": "whole", "t": "die hard"}),
+        json!({"_type": "whole", "t": "hard"}),
+    ];
+    for beyond_the_slots in [false, true] {
+        let mut all = documents.to_vec();
+        if beyond_the_slots {
+            all.insert(0, many_paths());
+        }
+        let index = index_of(declared.clone(), &all);
+        for field in [Some("t"), None] {
+            for (text, expected) in [
+                ("die hard", vec![0, 2, 3, 4, 6]),
+                ("the hard", vec![0, 1, 4, 5]),
+                ("hard", vec![0, 1, 2, 3, 4, 5, 7]),
+                ("the die", vec![0, 4]),
+                ("hard work", vec![]),
+            ] {
+                let expected: Vec<u32> = expected.iter().map(|at| at + u32::from(beyond_the_slots)).collect();
+                assert_eq!(matching(&index, every(field, text)), expected, "{field:?} {text} {beyond_the_slots}");
+            }
+        }
+    }
+    // The words may be spread over fields of several languages.
+    let spread = [json!({"standard": "die", "other": "hard"}), json!({"_type": "de", "german": "hard", "other": "x"})];
+    let index = index_of(declared, &spread);
+    assert_eq!(matching(&index, every(None, "die hard")), [0, 1]);
+    assert_eq!(matching(&index, every(None, "die hard x")), [1]);
+}

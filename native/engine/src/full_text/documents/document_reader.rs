@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use tantivy::DateTime;
 
 use crate::frame::Row;
+use crate::full_text::analysis::Analyzer;
 use crate::full_text::dates::parse_date;
 use crate::full_text::documents::geo_values::{points_of, shape_of};
 use crate::full_text::fields::Fields;
@@ -166,7 +167,7 @@ impl Target<'_> {
 
     /// Tokens of a path beyond the slots: once under the path, once for queries without a field.
     fn take_overflow(&mut self, target: &TextTarget, text: &str) {
-        self.segment.add_overflow(&overflow_prefix(&target.path), target.analyzer, text);
+        self.segment.add_overflow(&overflow_prefix(&target.path, target.analyzer), target.analyzer, text);
         if target.in_all {
             self.segment.add_overflow(&overflow_all_prefix(target.analyzer), target.analyzer, text);
         }
@@ -218,13 +219,13 @@ fn holds_text(rule: &FieldRule) -> bool {
     rule.exact || !rule.texts.is_empty()
 }
 
-/// The beginning of the tokens of `path` in the overflow field.
-pub fn overflow_prefix(path: &str) -> String {
-    format!("{path}\0")
+/// The beginning of the tokens of `path` by one analyzer in the overflow field.
+pub fn overflow_prefix(path: &str, analyzer: Analyzer) -> String {
+    format!("{path}\0{}\0", analyzer.name())
 }
 
 /// The beginning of the tokens of all overflow paths of one analyzer. No path begins with a zero character.
-pub fn overflow_all_prefix(analyzer: crate::full_text::analysis::Analyzer) -> String {
+pub fn overflow_all_prefix(analyzer: Analyzer) -> String {
     format!("\0{}\0", analyzer.name())
 }
 

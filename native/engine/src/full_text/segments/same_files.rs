@@ -1,18 +1,19 @@
 //! Every file of a segment that was built here beside the one that Tantivy's own writer makes of the same tokens and values,
 //! but for the store: ours has no documents.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tantivy::directory::RamDirectory;
 use tantivy::index::SegmentComponent;
 use tantivy::indexer::{AddOperation, SegmentWriter};
-use tantivy::schema::{OwnedValue, Schema};
+use tantivy::schema::{Field, OwnedValue, Schema};
 use tantivy::tokenizer::{PreTokenizedString, RawTokenizer, Token};
 use tantivy::{DateTime, Index, Segment, TantivyDocument};
 
 use super::value_log::{Scalar, Span};
 use super::{DocumentHead, SegmentBuilder, as_integer};
-use crate::full_text::analysis::Analyzer;
+use crate::full_text::analysis::{Analyzer, GAP_BETWEEN_TEXTS};
 use crate::full_text::fields::{
     Fields, KEY, KEY_PATH, LONG_STRING_PATH, ORDINAL, ORDINAL_PATH, PRESENT_PATH, SEQUENCE, TTL_BASE, build_schema,
     long_string_term,
@@ -67,6 +68,24 @@ fn tokens(tokens: Vec<(String, usize)>) -> PreTokenizedString {
     PreTokenizedString { text: String::new(), tokens }
 }
 
+/// The tokens of one document.
+#[derive(Default)]
+struct Texts {
+    found: BTreeMap<Field, Vec<(String, usize)>>,
+    /// Where the next text begins, for each field and prefix.
+    next: BTreeMap<(Field, String), usize>,
+}
+
+impl Texts {
+    fn add(&mut self, (field, prefix): (Field, String), analyzer: Analyzer, text: &str) {
+        let (found, of_text) = (self.found.entry(field).or_default(), tokens_of(analyzer, text));
+        let next = self.next.entry((field, prefix.clone())).or_default();
+        let end = *next + of_text.last().map_or(0, |last| last.position + 1);
+        found.extend(of_text.into_iter().map(|token| (format!("{prefix}{}", token.text), *next + token.position)));
+        *next = end + GAP_BETWEEN_TEXTS as usize;
+    }
+}
+
 /// Gives both the same documents.
 struct Both<'f> {
     schema: Schema,
@@ -93,23 +112,21 @@ impl Both<'_> {
     }
 
     fn add_texts(&mut self, document: &mut TantivyDocument) {
+        let mut texts = Texts::default();
         for _ in 0..self.random.below(5) {
             let analyzer = Analyzer::named(ANALYZERS[self.random.below(ANALYZERS.len())]).expect("an analyzer");
             let (slot, text) = (self.fields.slots[self.random.below(70) % 9], self.random.text());
             self.ours.add_text(slot, analyzer, &text);
-            let of_text = tokens_of(analyzer, &text).into_iter().map(|token| (token.text, token.position));
-            document.add_pre_tokenized_text(slot, tokens(of_text.collect()));
+            texts.add((slot, String::new()), analyzer, &text);
         }
-        let mut overflow: Vec<(String, usize)> = Vec::new();
         for _ in 0..self.random.below(4) {
             let (prefix, text) = (format!("path{}\0", self.random.below(2)), self.random.text());
             self.ours.add_overflow(&prefix, Analyzer::Standard, &text);
-            let last = overflow.iter().rev().find(|(token, _)| token.starts_with(&prefix));
-            let begin = last.map_or(0, |(_, position)| position + 2);
-            let of_text = tokens_of(Analyzer::Standard, &text).into_iter();
-            overflow.extend(of_text.map(|token| (format!("{prefix}{}", token.text), begin + token.position)));
+            texts.add((self.fields.overflow, prefix), Analyzer::Standard, &text);
         }
-        document.add_pre_tokenized_text(self.fields.overflow, tokens(overflow));
+        for (field, found) in texts.found {
+            document.add_pre_tokenized_text(field, tokens(found));
+        }
     }
 
     fn add_values(&mut self, document: &mut TantivyDocument, ordinal: i64, key: &str) {

@@ -16,7 +16,7 @@ use super::token_log::{TOKEN_NUMBERS_MAX, TokenLog};
 use super::value_log::{DocumentHead, ValueLog};
 use super::value_terms::terms_of;
 use super::vocabulary::Vocabulary;
-use crate::full_text::analysis::Analyzer;
+use crate::full_text::analysis::{Analyzer, GAP_BETWEEN_TEXTS, TokenSpacing};
 use crate::full_text::fields::Fields;
 
 pub struct SegmentBuilder {
@@ -108,15 +108,16 @@ impl SegmentBuilder {
         overflow.begin_document(self.current);
         let begin = self.overflow_positions.get(prefix).copied().unwrap_or(0);
         let mut next = begin;
+        let mut spacing = TokenSpacing::default();
         analyzer.token_stream(text).process(&mut |token| {
-            let position = begin + token.position as u32;
+            let position = begin + spacing.place(token.position as u32);
             buffer.clear();
             buffer.extend_from_slice(prefix.as_bytes());
             buffer.extend_from_slice(token.text.as_bytes());
-            overflow.push(words.number_of(buffer), position);
-            next = position + 2;
+            overflow.push_at(words.number_of(buffer), position);
+            next = position + 1;
         });
-        self.overflow_positions.insert(prefix.to_owned(), next);
+        self.overflow_positions.insert(prefix.to_owned(), next + GAP_BETWEEN_TEXTS);
     }
 
     /// Writes the files of the segment.

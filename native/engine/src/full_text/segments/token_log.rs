@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::full_text::analysis::{GAP_BETWEEN_TEXTS, TokenSpacing};
+
 /// An entry is the number of a token below, and above it how far its position is from that of the token before it.
 const NUMBER_BITS: u32 = 25;
 /// The position follows in an entry of its own.
@@ -9,9 +11,6 @@ const FAR: u32 = (1 << (32 - NUMBER_BITS)) - 1;
 
 /// Tokens that a log can tell apart.
 pub const TOKEN_NUMBERS_MAX: usize = 1 << NUMBER_BITS;
-
-/// Between the last position of a text and the first of the next text of the same document.
-const GAP_BETWEEN_TEXTS: u32 = 1;
 
 #[derive(Clone, Copy)]
 struct DocumentStart {
@@ -30,6 +29,7 @@ pub struct TokenLog {
     last: u32,
     begin: u32,
     end: u32,
+    spacing: TokenSpacing,
 }
 
 /// A token of a document.
@@ -60,11 +60,17 @@ impl TokenLog {
             self.begin = self.end + GAP_BETWEEN_TEXTS;
             self.end = self.begin;
         }
+        self.spacing = TokenSpacing::default();
     }
 
-    /// `position`: within the text.
+    /// `position`: within the text, by its analyzer.
     pub fn push(&mut self, number: u32, position: u32) {
-        let position = self.begin + position;
+        let position = self.begin + self.spacing.place(position);
+        self.push_at(number, position);
+    }
+
+    /// `position`: within the document.
+    pub fn push_at(&mut self, number: u32, position: u32) {
         let step = position.wrapping_sub(self.last);
         self.last = position;
         self.end = self.end.max(position + 1);
@@ -184,7 +190,7 @@ mod tests {
         log.begin_text(3);
         log.push(7, 0);
         log.push(8, 0);
-        log.push(7, 500);
+        log.push(7, 100);
         log.begin_text(3);
         log.push(9, 2);
         log.begin_text(3);
@@ -195,7 +201,7 @@ mod tests {
         log.push(1, 251);
         log.push(1, 378);
         let expected =
-            [(7, 3, 0), (8, 3, 0), (7, 3, 500), (9, 3, 504), (9, 3, 507), (TOKEN_NUMBERS_MAX as u32 - 1, 5, 125)];
+            [(7, 3, 0), (8, 3, 0), (7, 3, 100), (9, 3, 359), (9, 3, 872), (TOKEN_NUMBERS_MAX as u32 - 1, 5, 125)];
         assert_eq!(all(&log)[..6], expected);
         assert_eq!(all(&log)[6..], [(1, 5, 251), (1, 5, 378)]);
         assert_eq!(log.lengths().collect::<Vec<_>>(), [(3, 5), (5, 3)]);

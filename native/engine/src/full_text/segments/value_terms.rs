@@ -79,6 +79,6 @@ impl TermWriter<'_> {
         self.term.extend(path_bytes(path));
         self.term.extend([END_OF_PATH, kind.to_code()]);
         self.term.extend_from_slice(value);
-        self.log.push(self.texts.number_of(&self.term), 0);
+        self.log.push_at(self.texts.number_of(&self.term), 0);
     }
 }

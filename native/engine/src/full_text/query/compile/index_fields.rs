@@ -71,7 +71,7 @@ impl IndexFields {
             if let Some(slot) = self.slots.find(path, analyzer) {
                 texts.push(TextField { field: self.fields.slots[slot], analyzer, token_prefix: String::new(), typo });
             } else if self.slots.are_full() {
-                let token_prefix = overflow_prefix(path);
+                let token_prefix = overflow_prefix(path, analyzer);
                 texts.push(TextField { field: self.fields.overflow, analyzer, token_prefix, typo });
             }
         }

@@ -1,16 +1,16 @@
 //! Conditions on analysed text.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use tantivy::query::{BooleanQuery, BoostQuery, EmptyQuery, Occur, Query};
 use tantivy::tokenizer::Token;
 
 use crate::error::EngineError;
-use crate::full_text::analysis::Analyzer;
+use crate::full_text::analysis::{Analyzer, TokenSpacing};
 use crate::full_text::mapping::{INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
 use crate::full_text::plan::{ALL_FIELDS, Automatic, Fuzziness, Operator, WeightedField};
-use crate::full_text::query::compile::clauses::{any_of, term_query};
+use crate::full_text::query::compile::clauses::{any_of, filter_clause, term_query};
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
 use crate::full_text::query::compile::word_nodes::{
@@ -26,9 +26,6 @@ use crate::full_text::slots::tokens_of;
 
 /// Words that `_index_prefix` joins.
 const PREFIX_WORDS_MAX: usize = 3;
-
-/// Moves beyond this number are not looked for.
-const SLOP_MAX: u32 = 1_000;
 
 /// Words of one match or phrase that may be fuzzy: each is a walk of the term dictionary.
 const FUZZY_WORDS_MAX: usize = 64;
@@ -119,36 +116,52 @@ fn match_any(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
     any_of(asked.iter().map(|word| words.query(word)).collect())
 }
 
-/// A word is known by where it begins in the query's text. A word that one of the analyzers drops (a stop word of its
-/// language) is asked of no field, so that fields of several languages can be searched together.
+/// Every word has to be in one of the fields. A word is known by where it begins in the query's text. Analyzers do not keep
+/// the same words (each drops the stop words of its language): the words of one are asked for together, and one of them at
+/// least of a field that is its own.
 fn match_every(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
-    let mut by_start: BTreeMap<usize, (usize, Vec<Word>)> = BTreeMap::new();
+    let mut by_start: BTreeMap<usize, Vec<Word>> = BTreeMap::new();
+    let mut starts_of: Vec<(Analyzer, BTreeSet<usize>)> = Vec::new();
     for text_field in texts {
-        let mut starts = HashSet::new();
-        for token in words.tokens(text_field) {
-            let (fields, alternatives) = by_start.entry(token.offset_from).or_default();
-            if starts.insert(token.offset_from) {
-                *fields += 1;
-            }
+        let analyzer = words.analyzer.unwrap_or(text_field.analyzer);
+        let tokens = words.tokens(text_field);
+        if !tokens.is_empty() && starts_of.iter().all(|(known, _)| *known != analyzer) {
+            starts_of.push((analyzer, tokens.iter().map(|token| token.offset_from).collect()));
+        }
+        for token in tokens {
+            let alternatives = by_start.entry(token.offset_from).or_default();
             let word = words.word(text_field, token);
             if !alternatives.contains(&word) {
                 alternatives.push(word);
             }
         }
     }
-    let asked_of_all = by_start.values().any(|(fields, _)| *fields == texts.len());
-    let mut required: Vec<Box<dyn Query>> = Vec::new();
-    let mut seen = HashSet::new();
-    for (fields, alternatives) in by_start.into_values() {
-        if (fields == texts.len() || !asked_of_all) && seen.insert(alternatives.clone()) {
-            required.push(any_of(alternatives.iter().map(|word| words.query(word)).collect()));
-        }
+    let every = |starts: &BTreeSet<usize>| -> Vec<Box<dyn Query>> {
+        let mut seen = HashSet::new();
+        let asked = starts.iter().map(|start| &by_start[start]).filter(|alternatives| seen.insert(*alternatives));
+        asked.map(|alternatives| any_word(alternatives, words)).collect()
+    };
+    let Some((_, first)) = starts_of.first() else { return Box::new(EmptyQuery) };
+    if starts_of.iter().all(|(_, starts)| starts == first) {
+        return all_of(every(first));
     }
-    match required.len() {
-        0 => Box::new(EmptyQuery),
-        1 => required.remove(0),
-        _ => Box::new(BooleanQuery::intersection(required)),
-    }
+    let by_analyzer = starts_of.iter().map(|(analyzer, starts)| {
+        let own = by_start.values().flatten().filter(|word| word.text_field.analyzer == *analyzer);
+        let own = any_of(own.map(|word| words.query(word)).collect());
+        all_of(every(starts).into_iter().chain([own]).collect())
+    });
+    let found = any_of(by_analyzer.collect());
+    let scored = any_of(by_start.values().map(|alternatives| any_word(alternatives, words)).collect());
+    Box::new(BooleanQuery::new(vec![(Occur::Must, scored), filter_clause(found)]))
+}
+
+fn any_word(alternatives: &[Word], words: Words<'_>) -> Box<dyn Query> {
+    any_of(alternatives.iter().map(|word| words.query(word)).collect())
+}
+
+/// One query or more.
+fn all_of(mut queries: Vec<Box<dyn Query>>) -> Box<dyn Query> {
+    if queries.len() == 1 { queries.remove(0) } else { Box::new(BooleanQuery::intersection(queries)) }
 }
 
 /// The words of a text one after another in one of the fields; `slop` moves are allowed.
@@ -158,18 +171,20 @@ pub fn phrase_query(texts: &[TextField], words: Words<'_>, slop: u32) -> Box<dyn
 
 fn phrase_in(text_field: &TextField, words: Words<'_>, slop: u32) -> Option<Box<dyn Query>> {
     let tokens = words.tokens(text_field);
+    let mut spacing = TokenSpacing::default();
+    let placed = |token: Token| (spacing.place(token.position as u32) as usize, token.text);
     match &tokens[..] {
         [] => None,
         [token] => Some(near_token_query(text_field, &token.text, words.near, &words.context.deadline)),
         // Tantivy counts loose phrases from the word that is rarer in the segment, so that scores would depend on how
         // documents are spread.
         _ if words.is_fuzzy() || slop > 0 => {
-            let shape = PhraseShape { slop: slop.min(SLOP_MAX), near: words.near };
-            let positions = tokens.into_iter().map(|token| (token.position, vec![token.text])).collect();
+            let shape = PhraseShape { slop, near: words.near };
+            let positions = tokens.into_iter().map(placed).map(|(at, text)| (at, vec![text])).collect();
             Some(positions_query(text_field, positions, shape, &words.context.deadline))
         }
         _ => {
-            let terms = tokens.iter().map(|token| (token.position, text_field.term(&token.text))).collect();
+            let terms = tokens.into_iter().map(placed).map(|(at, text)| (at, text_field.term(&text))).collect();
             Some(Box::new(ExactPhraseQuery::new(terms)))
         }
     }

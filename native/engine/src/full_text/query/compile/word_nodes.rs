@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tantivy::query::{DisjunctionMaxQuery, EmptyQuery, Query};
 
 use crate::error::EngineError;
-use crate::full_text::analysis::lone_character;
+use crate::full_text::analysis::{SLOP_MAX, lone_character};
 use crate::full_text::fields::KEY;
 use crate::full_text::plan::Fuzziness;
 use crate::full_text::query::compile::clauses::{any_of, term_query};
@@ -213,7 +213,7 @@ pub fn positions_query(
         field: text_field.field,
         token_prefix: text_field.token_prefix.clone(),
         positions,
-        slop: shape.slop,
+        slop: shape.slop.min(SLOP_MAX),
         deadline: deadline.clone(),
     })
 }

@@ -90,6 +90,7 @@ fn term_of(index: &IndexFields, context: &str) -> Option<String> {
     if field == index.fields.overflow {
         let text: String = value.strip_prefix("type=Str, ")?.to_owned();
         let (path, token) = text.trim_start_matches('"').split_once("\\0")?;
+        let (_, token) = token.split_once("\\0")?;
         return Some(format!("{path}:\"{token}"));
     }
     let (path, value) = value.strip_prefix("type=Json, path=")?.split_once(", type=")?;

@@ -55,7 +55,10 @@ pub fn term_in(term: &Term, slot: Option<&Slot>, index: &IndexFields) -> Option<
     let token = std::str::from_utf8(term.serialized_value_bytes()).ok()?;
     Some(match index.slots.find(&slot.path, slot.analyzer) {
         Some(taken) => Term::from_field_text(index.fields.slots[taken], token),
-        None => Term::from_field_text(index.fields.overflow, &format!("{}{token}", overflow_prefix(&slot.path))),
+        None => {
+            let prefix = overflow_prefix(&slot.path, slot.analyzer);
+            Term::from_field_text(index.fields.overflow, &format!("{prefix}{token}"))
+        }
     })
 }
 
