@@ -10,11 +10,11 @@ import type { ApplierDeps, ApplierEvents, ApplierOptions } from './applier-deps.
 import { ApplierStanding, type ApplierState } from './applier-standing.ts';
 import { ConditionWaiters } from './condition-waiters.ts';
 import { DamageWatch } from './damage-watch.ts';
+import { letFrameGo } from './held-frames.ts';
 import { HeldWriter } from './held-writer.ts';
 import { isIndexDamage } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
 import { PageQueue, type QueuedPage } from './page-queue.ts';
-import { letFrameGo } from './shared-frames.ts';
 
 /** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
 const attemptsBeforeRebuild = 3;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { ChangePage } from '../range-index.ts';
 import { smallPageBytes, takePages } from './coalesce-pages.ts';
-import { holdFrame, letFrameGo } from './shared-frames.ts';
+import { holdFrame, letFrameGo } from './held-frames.ts';
 
 export interface QueueOptions {
   /** Queued bytes beyond which nothing more is taken. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { smallPageBytes } from '../../../src/indexing/applier/coalesce-pages.ts';
+import { letFrameGo } from '../../../src/indexing/applier/held-frames.ts';
 import { PageQueue } from '../../../src/indexing/applier/page-queue.ts';
-import { letFrameGo } from '../../../src/indexing/applier/shared-frames.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 
 const options = { queueBytesMax: 16 * 1_024 * 1_024, gatherMs: 0 };
