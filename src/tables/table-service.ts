@@ -210,7 +210,9 @@ export class TableService implements TableLookup {
       const [naming] = tablesNaming(name, this.all());
       if (naming) {
         const message = `rows of "${naming.name}" name rows of "${name}": drop that table first`;
-        const violation = new ServiceError('constraint_violation', message, { details: { table: naming.name } });
+        const violation = new ServiceError('constraint_violation', message, {
+          details: { table: name, naming: naming.name },
+        });
         throw shownViolation(violation, caller);
       }
       this.#tables.delete(name);
