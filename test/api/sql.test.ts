@@ -125,6 +125,8 @@ describe('SQL over relational tables', () => {
     }
     expect(await rows('SELECT _id, name FROM Odd')).toEqual([['big', 'B']]);
     expect(await rows('SELECT _id, name FROM "odd"')).toEqual([['small', 's']]);
+    // Neither a part of another name, nor a text, nor a comment spells a table.
+    expect(await rows("SELECT _id, 'odd' AS oddly /* odd */ FROM Odd -- odd")).toEqual([['big', 'odd']]);
     const both = 'SQL does not tell the tables "Odd" and "odd" apart';
     for (const statement of ['SELECT * FROM ODD', 'SELECT * FROM Odd, odd']) {
       expect((await sql(statement)).body).toMatchObject({
@@ -132,6 +134,18 @@ describe('SQL over relational tables', () => {
         error: expect.stringContaining(both),
       });
     }
+  });
+
+  test('takes a word of its grammar for no table', async () => {
+    for (const [name, inserts] of Object.entries({ Case: { big: { name: 'B' } }, case: { small: { name: 's' } } })) {
+      expect((await server.send('POST', `/db/v1/tables/${name}`, table({ name: text }))).status).toBe(200);
+      expect((await server.send('POST', `/db/v1/tables/${name}/batch`, { inserts })).status).toBe(201);
+    }
+    const when = "case when name = 'B' then 1 else 0 end";
+    expect(await rows(`SELECT ${when} AS n FROM "Case"`)).toEqual([[1]]);
+    expect(await rows(`SELECT ${when.toUpperCase()} AS n FROM authors ORDER BY _id`)).toEqual([[0], [0], [0]]);
+    for (const from of ['`case`', '[case]']) expect(await rows(`SELECT _id FROM ${from}`)).toEqual([['small']]);
+    expect((await sql('SELECT 1 AS n FROM "CASE"')).body.error).toContain('does not tell the tables');
   });
 
   test('ends a statement that takes too long, and goes on with the next one', async () => {

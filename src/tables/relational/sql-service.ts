@@ -7,6 +7,7 @@ import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { isRelational } from './relational-schema.ts';
 import { SqlInstant, type SqlStorage } from './sql-instant.ts';
+import { namesIn } from './sql-names.ts';
 
 interface SqlRequest {
   sql: string;
@@ -36,7 +37,7 @@ export class SqlService {
 
   /**
    * Runs one statement; answers the columns' names and the rows, as JSON. Fails with `invalid_query`, `limit_exceeded`,
-   * `query_timeout`, and as the lookup of each relational table that the statement names.
+   * `query_timeout`, and as the lookup of each relational table that the statement reads.
    */
   async run(request: SqlRequest, caller: Caller): Promise<{ columns: readonly string[]; rows: string }> {
     const { sql, parameters = [], timeout_ms: timeoutMs = this.#deps.timeoutMs } = request;
@@ -47,13 +48,15 @@ export class SqlService {
     using leases = new DisposableStack();
     try {
       const signal = AbortSignal.any([caller.signal, late.signal]);
-      const tables = this.#tablesOf(sql, caller);
+      const { tables, withheld } = this.#tablesOf(sql, caller);
       for (const table of tables) leases.use(await table.lease());
       const { sqlRowsMax: rowsMax, sqlAnswerBytesMax: bytesMax } = limits;
       return await this.#deps.processes.use(signal, async (ask) => {
         const { storage, clock } = this.#deps;
         await new SqlInstant({ ask, storage, nowMs: clock.nowMs(), caller, signal }).open(tables);
-        return ask({ kind: 'run', sql, parameters, rowsMax, bytesMax });
+        return ask({ kind: 'run', sql, parameters, rowsMax, bytesMax }).catch((failure: unknown) => {
+          throw reasonOf(failure, withheld);
+        });
       });
     } finally {
       cancel();
@@ -61,27 +64,53 @@ export class SqlService {
   }
 
   /**
-   * The relational tables whose names occur in the statement. Others are not there for it, nor those whose names differ in the
-   * case of letters from one that is spelled as it is: SQL does not tell them apart.
+   * The relational tables that the statement names. One that its caller sees but may not read, or whose name is spelled like
+   * that of another, is not there for it, and a statement that reads it gets the reason: a column may have such a name as well.
    */
-  #tablesOf(sql: string, caller: Caller): Table[] {
-    const text = sql.toLowerCase();
-    const isNamed = ({ name, settings }: Table) => isRelational(settings.schema) && text.includes(name.toLowerCase());
+  #tablesOf(sql: string, caller: Caller): NamedTables {
+    const names = namesIn(sql);
+    const folded = new Set([...names].map(fold));
+    const isNamed = ({ name, settings }: Table) => isRelational(settings.schema) && folded.has(fold(name));
     const named = this.#deps.tables.all().filter((table) => isNamed(table) && seesTable(caller, table.name));
-    const alike = Map.groupBy(named, ({ name }) => name.toLowerCase());
-    const meant = [...alike.values()].map((group) => meantOf(group, sql));
-    return meant.map(({ name }) => this.#deps.tables.get(name, caller, 'read'));
+    const found: NamedTables = { tables: [], withheld: new Map() };
+    for (const [name, alike] of Map.groupBy(named, (table) => fold(table.name))) {
+      try {
+        found.tables.push(this.#deps.tables.get(meantOf(alike, names).name, caller, 'read'));
+      } catch (error) {
+        if (!(error instanceof ServiceError)) throw error;
+        found.withheld.set(name, error);
+      }
+    }
+    return found;
   }
 }
 
+interface NamedTables {
+  readonly tables: Table[];
+  /** By folded name, why a table that is named is not among them. */
+  readonly withheld: Map<string, ServiceError>;
+}
+
+/** SQL does not tell names apart that differ in the case of letters alone. */
+function fold(name: string): string {
+  return name.toLowerCase();
+}
+
 /** Of tables whose names differ only in the case of letters, the one that the statement spells as it is. */
-function meantOf(alike: readonly Table[], sql: string): Table {
-  const candidates = alike.length === 1 ? alike : alike.filter(({ name }) => sql.includes(name));
+function meantOf(alike: readonly Table[], names: ReadonlySet<string>): Table {
+  const candidates = alike.length === 1 ? alike : alike.filter(({ name }) => names.has(name));
   const [meant] = candidates;
   if (meant !== undefined && candidates.length === 1) return meant;
-  const names = alike.map(({ name }) => JSON.stringify(name)).join(' and ');
-  const reason = `SQL does not tell the tables ${names} apart, and the statement has to spell one of them, and not the other`;
+  const shown = alike.map(({ name }) => JSON.stringify(name)).join(' and ');
+  const reason = `SQL does not tell the tables ${shown} apart, and the statement has to spell one of them, and not the other`;
   throw new ServiceError('invalid_query', `sql: ${reason}`);
+}
+
+/** The error of a statement, or the reason why a table that it reads is not there. */
+function reasonOf(error: unknown, withheld: ReadonlyMap<string, ServiceError>): unknown {
+  if (!(error instanceof ServiceError)) return error;
+  const [, absent = ''] = /no such table: (?:main\.)?(.*)$/s.exec(error.message) ?? [];
+  return withheld.get(fold(absent)) ?? error;
 }
 
 /** Strings, quoted names and comments: a `;` inside of them ends no statement. */

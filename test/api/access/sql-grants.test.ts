@@ -35,6 +35,26 @@ test('a statement reads only tables and rows that its caller may read, and does 
   expect((await guarded.as(undefined, 'POST', '/db/v1/sql', { sql: 'SELECT 1' })).status).toBe(401);
 });
 
+test('a table that its caller may only write stands in the way of no statement but one that reads it', async () => {
+  await using guarded = await startGuardedServer();
+  for (const name of ['n', 'open']) {
+    await guarded.asAdmin('POST', `/db/v1/tables/${name}`, rows);
+    await guarded.asAdmin('POST', `/db/v1/tables/${name}/batch`, { inserts: { a: { n: 1 } } });
+  }
+  const user = await guarded.user('writer', [table('open', 'read'), table('n', 'write')]);
+  const ask = (sql: string) => guarded.as(user, 'POST', '/db/v1/sql', { sql });
+  expect((await ask('SELECT n FROM open')).body).toMatchObject({ rows: [[1]] });
+  expect((await ask("SELECT n AS answer, 'n' AS note FROM open")).body).toMatchObject({ rows: [[1, 'n']] });
+  expect((await ask('WITH n AS (VALUES (7)) SELECT column1 AS c FROM n')).body).toMatchObject({ rows: [[7]] });
+  for (const read of [
+    'SELECT * FROM n',
+    'SELECT open.n FROM open JOIN main."N" AS other',
+    'SELECT (SELECT n FROM n) AS x',
+  ]) {
+    expect(await ask(read)).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+  }
+});
+
 test('a row filter over artifacts holds in statements, too', async () => {
   await using guarded = await startGuardedServer();
   const columns = { kind: { type: 'string' }, n: { type: 'integer' } };
