@@ -48,9 +48,7 @@ export class AccessChanges {
   readonly aroundDrop = (table: string, drop: () => Promise<void>): Promise<void> =>
     this.#mutex.run('access', async () => {
       await drop();
-      this.state.apply({
-        remove: { grants: this.state.grantsOnTable(table).filter(({ level }) => level !== 'admin') },
-      });
+      this.state.apply({ remove: { grants: this.state.grantsOfLife('table', table) } });
       this.#onChange();
     });
 

@@ -136,11 +136,13 @@ export class AccessState {
     return this.#grants.get(subject) ?? [];
   }
 
-  /** Grants that name the table. */
-  grantsOnTable(table: string): GrantRecord[] {
+  /** Grants of `read` and `write` that name the resource: they end with it, since what is made later under its name is another. */
+  grantsOfLife(resourceType: Grant['resourceType'], resource: string): GrantRecord[] {
     return [...this.#grants].flatMap(([subject, grants]) =>
       grants.flatMap((grant) =>
-        grant.resourceType === 'table' && grant.resource === table ? [{ subject, ...grant }] : [],
+        grant.resourceType === resourceType && grant.resource === resource && grant.level !== 'admin'
+          ? [{ subject, ...grant }]
+          : [],
       ),
     );
   }
@@ -180,7 +182,7 @@ export class AccessState {
     const held = this.heldBy(user);
     if (permissions === undefined && rowFilter === undefined) return held;
     return holding(
-      user.name,
+      user,
       permissions === undefined ? held.grants : commonGrants(held.grants, permissions),
       rowFilter === undefined ? held.rowFilter : this.#rowFilter(user, rowFilter),
     );
@@ -199,7 +201,7 @@ export class AccessState {
   heldBy(user: User): Held {
     const known = this.#held.get(user.name);
     if (known !== undefined) return known;
-    const held = holding(user.name, this.effectiveGrants(user.name), this.#rowFilter(user, undefined));
+    const held = holding(user, this.effectiveGrants(user.name), this.#rowFilter(user, undefined));
     this.#held.set(user.name, held);
     return held;
   }
@@ -220,8 +222,11 @@ function isAdmin(held: Held | undefined): boolean {
   return held !== undefined && held.rowFilter === undefined && coversEverything(held.grants);
 }
 
-function holding(name: string, grants: readonly Grant[], rowFilter: RowFilters | undefined): Held {
-  const session = (byKey: boolean): Session => ({ principal: { kind: 'granted', name, grants, byKey }, rowFilter });
+function holding({ name, createdMs }: User, grants: readonly Grant[], rowFilter: RowFilters | undefined): Held {
+  const session = (byKey: boolean): Session => ({
+    principal: { kind: 'granted', name, madeMs: createdMs, grants, byKey },
+    rowFilter,
+  });
   return { grants, rowFilter, withPassword: session(false), withKey: session(true) };
 }
 

@@ -16,6 +16,8 @@ export type Principal =
       readonly kind: 'granted';
       /** Of the user, also where one of its keys was given. */
       readonly name: string;
+      /** When the user was made, milliseconds since 1970: whoever is made later under its name is another. */
+      readonly madeMs: number;
       readonly grants: readonly Grant[];
       /** Whether a key of the user was given, not its password; `Caller.keyId` says which. */
       readonly byKey?: boolean;
@@ -45,7 +47,7 @@ export interface Caller {
 export const everyone: Principal = { kind: 'everyone' };
 
 /** May do nothing: who has yet to say who it is. */
-export const nobody: Principal = { kind: 'granted', name: '', grants: [] };
+export const nobody: Principal = { kind: 'granted', name: '', madeMs: 0, grants: [] };
 
 /** The server itself, when it does something that no request asked for. */
 export function serverCaller(requestId: string, signal: AbortSignal): Caller {
@@ -55,6 +57,14 @@ export function serverCaller(requestId: string, signal: AbortSignal): Caller {
 /** The name of a principal; empty for everyone. */
 export function nameOf(principal: Principal): string {
   return principal.kind === 'everyone' ? '' : principal.name;
+}
+
+/**
+ * By whom something is owned that outlives its request; empty for everyone. A user who is removed and made again under the same
+ * name owns nothing of what was there before.
+ */
+export function ownerOf(principal: Principal): string {
+  return principal.kind === 'everyone' ? '' : `${principal.name} ${principal.madeMs}`;
 }
 
 /** Whether the caller may know that the table exists. */

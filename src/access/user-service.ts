@@ -75,7 +75,7 @@ export class UserService {
     return this.#user(name);
   }
 
-  /** With everything that was said of the user, its keys included. */
+  /** With everything that was said of the user, its keys included, and what others may read and write of it. */
   async remove(name: string, caller: Caller): Promise<void> {
     requireUser(caller, name, 'admin');
     await this.#changes.run(() => {
@@ -85,7 +85,7 @@ export class UserService {
       return {
         remove: {
           users: [name],
-          grants: grantRecords(name, state.grantsOf(name)),
+          grants: [...grantRecords(name, state.grantsOf(name)), ...state.grantsOfLife('user', name)],
           memberships: state.subjectsOf(name).map((subject) => ({ userName: name, subject })),
           apiKeys: state.keysOf(name).map(({ keyId }) => keyId),
           rowFilters: [...state.filtersOf(name).keys()].map((tableName) => ({ subject: name, tableName })),

@@ -21,7 +21,7 @@ export interface RunningJob {
 
 export interface JobRequest {
   kind: string;
-  /** The subject that asked for it; empty for the server itself. */
+  /** By whom it was asked for, as `ownerOf` writes it; empty for the server itself. */
   principal: string;
   /** A request with the same key, kind and principal is the same job. */
   idempotencyKey?: string;

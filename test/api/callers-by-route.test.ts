@@ -93,7 +93,7 @@ function strangerOf(needs: Reach, access: Route['access'] | undefined): string {
 }
 
 function holder(resource: string, level: AccessLevel): Principal {
-  return { kind: 'granted', name: 'somebody', grants: [{ resourceType: 'table', resource, level }] };
+  return { kind: 'granted', name: 'somebody', madeMs: 1, grants: [{ resourceType: 'table', resource, level }] };
 }
 
 const routes = allRoutes({ inference: {} } as RouteServices, '1').filter(reachesTables);

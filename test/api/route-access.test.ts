@@ -7,7 +7,7 @@ import { testApp } from '../support/test-app.ts';
 
 function granted(resource: string, level: AccessLevel): Principal {
   const grants: Grant[] = [{ resourceType: 'table', resource, level }];
-  return { kind: 'granted', name: 'somebody', grants };
+  return { kind: 'granted', name: 'somebody', madeMs: 1, grants };
 }
 
 describe('a route asks who calls it before it reads the body', () => {

@@ -156,7 +156,7 @@ describe('a search by meaning', () => {
 
   test('needs no grant for models, which a reranker does', async () => {
     const grants = [{ resourceType: 'table', resource: 'notes', level: 'read' }] as const;
-    const reader = { principal: { kind: 'granted', name: 'reader', grants } } as const;
+    const reader = { principal: { kind: 'granted', name: 'reader', madeMs: 1, grants } } as const;
     expect(keysOf(await query({ semantic_search: 'dog', indexes }, reader))[0]).toBe('dog');
     const reranker = { provider: 'mock', model: 'words', field: 'text' };
     expect(await failure({ semantic_search: 'dog', indexes, reranker }, reader)).toMatchObject({ code: 'forbidden' });
@@ -245,7 +245,7 @@ test('the log of a slow query has no key of a reranker', async () => {
   expect(reports[0]?.request).toMatchObject({ reranker: { model: 'm' } });
   const level = 'read';
   const grants = [{ resourceType: '*', resource: '*', level }] as const;
-  const caller = { principal: { kind: 'granted', name: 'reader', grants } } as const;
+  const caller = { principal: { kind: 'granted', name: 'reader', madeMs: 1, grants } } as const;
   const stored = { ...reranker, api_key: '$' + '{secret:openai}' };
   expect(await failure({ full_text_search: { match: 'soup' }, reranker: stored }, caller)).toMatchObject({
     code: 'forbidden',

@@ -1,5 +1,5 @@
 import { covers, coversEverything } from '../../access/grants.ts';
-import { type Caller, nameOf, requireAdmin, requireTable, rowFiltersOf } from '../../access/principal.ts';
+import { type Caller, ownerOf, requireAdmin, requireTable, rowFiltersOf } from '../../access/principal.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { JobRecord } from '../../storage/catalog/catalog-records.ts';
@@ -89,7 +89,7 @@ export class RestoreService {
     const target = scope === 'cluster' ? 'cluster' : `table/${tableName}`;
     const record = await this.#deps.jobs.submit({
       kind: restoreKind,
-      principal: nameOf(caller.principal),
+      principal: ownerOf(caller.principal),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey: `${target}:${idempotencyKey}` }),
       requestHash: new Bun.CryptoHasher('sha256').update(JSON.stringify(asked)).digest('hex'),
       state,

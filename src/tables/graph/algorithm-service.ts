@@ -1,4 +1,4 @@
-import { type Caller, nameOf, requireTable, requireWholeTable } from '../../access/principal.ts';
+import { type Caller, ownerOf, requireTable, requireWholeTable } from '../../access/principal.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Members } from '../../query/nodes/query-members.ts';
@@ -40,7 +40,7 @@ export class AlgorithmService {
     const asked = readAlgorithm(body);
     if (asked.writeField !== undefined) requireTable(caller, tableName, 'write');
     const state: AlgorithmState = { table: tableName, tableId, index: indexName, asked, step: 'waiting', written: 0 };
-    const principal = nameOf(caller.principal);
+    const principal = ownerOf(caller.principal);
     return shown(await this.#jobs.submit({ kind: algorithmKind, principal, state }), state);
   }
 
@@ -61,7 +61,7 @@ export class AlgorithmService {
     const { job_id } = this.get(tableName, indexName, jobId, caller);
     const record = this.#jobs.get(Number(job_id));
     const state = record && (JSON.parse(record.state) as AlgorithmState);
-    const isOwn = record?.principal === nameOf(caller.principal);
+    const isOwn = record?.principal === ownerOf(caller.principal);
     if (!isOwn || state?.asked.writeField !== undefined) requireTable(caller, tableName, 'write');
     await this.#jobs.cancel(Number(job_id));
     return this.get(tableName, indexName, jobId, caller);

@@ -15,8 +15,8 @@ const readOverheadBytes = 128;
 export class Session {
   readonly id: string;
   /** The credential that has begun it, and that alone may use it. */
-  readonly owner: string;
-  /** The name of the user whose credential that is. */
+  readonly credential: string;
+  /** The user whose credential that is, as `ownerOf` writes it. */
   readonly user: string;
   /** Wall time, milliseconds since 1970. */
   readonly beganMs: number;
@@ -26,6 +26,8 @@ export class Session {
   syncLevel: SyncLevel;
   /** Requests that work with it now; meanwhile its lease does not run out. */
   inUse = 0;
+  /** Of `bytes`, those that the totals of all sessions hold. */
+  countedBytes = 0;
   answer: SessionAnswer | undefined;
   writes = new StagedWrites();
   readonly #reads = new Map<string, ReadSetItem>();
@@ -37,12 +39,12 @@ export class Session {
 
   constructor(
     id: string,
-    by: { readonly owner: string; readonly user: string },
+    by: { readonly credential: string; readonly user: string },
     syncLevel: SyncLevel,
     at: { readonly wallMs: number; readonly leaseUntilMs: number },
   ) {
     this.id = id;
-    this.owner = by.owner;
+    this.credential = by.credential;
     this.user = by.user;
     this.syncLevel = syncLevel;
     this.beganMs = at.wallMs;

@@ -1,4 +1,4 @@
-import { type Caller, nameOf, type Principal, requireWholeTable } from '../../access/principal.ts';
+import { type Caller, ownerOf, type Principal, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import { assert, must } from '../../lib/assert.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
@@ -12,6 +12,7 @@ import type { BatchWriter } from '../writes/batch-writer.ts';
 import { readSyncLevel, strongest, syncLevelOf } from '../writes/sync-level.ts';
 import { commitBody } from './commit-body.ts';
 import { Session, type SessionAnswer, versionConflict } from './session.ts';
+import { type Held, SessionTotals } from './session-totals.ts';
 import { documentAsStaged } from './staged-document.ts';
 import { operationsOf } from './staged-request.ts';
 import { sizeOf, sum } from './staged-writes.ts';
@@ -60,15 +61,15 @@ export class TransactionSessions implements Service {
   readonly #deps: SessionsDeps;
   readonly #sessions = new Map<string, Session>();
   readonly #keyed = new KeyedMutex();
-  #bytes = 0;
+  readonly #totals = new SessionTotals();
 
   constructor(deps: SessionsDeps) {
     this.#deps = deps;
   }
 
   /** Sessions that are kept, and what they hold in memory. */
-  get size(): { readonly sessions: number; readonly bytes: number } {
-    return { sessions: this.#sessions.size, bytes: this.#bytes };
+  get size(): Held {
+    return this.#totals.all;
   }
 
   begin(syncLevel: SyncLevel | undefined, caller: Caller): Session {
@@ -81,16 +82,17 @@ export class TransactionSessions implements Service {
     readSyncLevel(syncLevel, 'propose');
     const leaseUntilMs = clock.monotonicMs() + bounds.transactionLeaseMs;
     const at = { wallMs: clock.nowMs(), leaseUntilMs };
-    const by = { owner: ownerOf(caller), user: nameOf(caller.principal) };
+    const by = { credential: credentialOf(caller), user: ownerOf(caller.principal) };
     const session = new Session(freshId(), by, syncLevel ?? 'propose', at);
     this.#sessions.set(session.id, session);
+    this.#totals.add(session.user, { sessions: 1, bytes: 0 });
     return session;
   }
 
   /** The caller's, oldest first. */
   list(caller: Caller): Session[] {
-    const owner = ownerOf(caller);
-    return [...this.#sessions.values()].filter((session) => session.owner === owner);
+    const credential = credentialOf(caller);
+    return [...this.#sessions.values()].filter((session) => session.credential === credential);
   }
 
   /** Does not renew the lease. Fails with `transaction_not_found`, also for a session of another credential. */
@@ -99,7 +101,7 @@ export class TransactionSessions implements Service {
       throw new ServiceError('invalid_request', 'the id of a transaction has 32 hexadecimal digits');
     }
     const session = this.#sessions.get(id);
-    if (session?.owner === ownerOf(caller)) return session;
+    if (session?.credential === credentialOf(caller)) return session;
     const message = `there is no transaction "${id}"; it has ended, or the server was started since; begin another one`;
     throw new ServiceError('transaction_not_found', message);
   }
@@ -134,6 +136,7 @@ export class TransactionSessions implements Service {
       }
       for (const item of readSet) session.noteRead(item, false);
       for (const operation of operations) session.writes.stage(operation);
+      this.#count(session);
       const held = readSyncLevel(session.syncLevel, 'propose');
       if (strongest([wait, held]) !== held) session.syncLevel = syncLevelOf(wait);
       return session;
@@ -225,15 +228,13 @@ export class TransactionSessions implements Service {
       throw new ServiceError('transaction_lease_lost', message);
     }
     session.inUse += 1;
-    const before = session.bytes;
     try {
       return await task(session);
     } finally {
       session.inUse -= 1;
       session.touchedMs = clock.nowMs();
       session.leaseUntilMs = clock.monotonicMs() + bounds.transactionLeaseMs;
-      // A session that is gone by now was counted off with all that it had held before.
-      if (this.#sessions.has(session.id)) this.#bytes += session.bytes - before;
+      if (this.#sessions.has(session.id)) this.#count(session);
     }
   }
 
@@ -274,8 +275,9 @@ export class TransactionSessions implements Service {
     if (operations + added.operations > limits.batchKeysMax) refuse(`${limits.batchKeysMax} staged operations`);
     if (session.reads.length + reads > limits.readSetKeysMax) refuse(`${limits.readSetKeysMax} documents read`);
     if (session.bytes + added.bytes > transactionBytesMax) refuse(`${transactionBytesMax} bytes`);
-    if (this.#bytes + added.bytes > allTransactionsBytesMax) this.#removeUnheld();
-    if (this.#bytes + added.bytes > allTransactionsBytesMax) {
+    const isTooMuch = () => this.size.bytes + added.bytes > allTransactionsBytesMax;
+    if (isTooMuch()) this.#removeUnheld();
+    if (isTooMuch()) {
       throw tooMany(`open transactions hold ${allTransactionsBytesMax} bytes`);
     }
   }
@@ -283,24 +285,22 @@ export class TransactionSessions implements Service {
   /** One user, whatever keys it has, leaves room for the others. */
   #checkSessionsOf({ principal }: Caller): void {
     const most = Math.ceil(this.#deps.bounds.transactionsMax * userShare);
-    this.#checkShare(principal, (sessions) => sessions.length < most, `has ${most} open transactions`);
+    this.#checkShare(principal, ({ sessions }) => sessions < most, `has ${most} open transactions`);
   }
 
   #checkBytesOf({ principal }: Caller, added: number): void {
     const { transactionBytesMax, allTransactionsBytesMax } = this.#deps.bounds;
     const most = Math.max(transactionBytesMax, Math.floor(allTransactionsBytesMax * userShare));
-    const bytesOf = (sessions: readonly Session[]) => sessions.reduce((bytes, session) => bytes + session.bytes, 0);
-    this.#checkShare(principal, (sessions) => bytesOf(sessions) + added <= most, `holds ${most} bytes in transactions`);
+    this.#checkShare(principal, ({ bytes }) => bytes + added <= most, `holds ${most} bytes in transactions`);
   }
 
   /** Fails with `too_many_transactions` where those of the user do not fit, also without the ones that are lost. */
-  #checkShare(principal: Principal, fits: (sessions: readonly Session[]) => boolean, most: string): void {
+  #checkShare(principal: Principal, fits: (held: Held) => boolean, most: string): void {
     if (principal.kind === 'everyone') return;
-    const isOwn = ({ user }: Session) => user === principal.name;
-    const own = () => [...this.#sessions.values()].filter(isOwn);
-    if (fits(own())) return;
-    this.#removeUnheld(isOwn);
-    if (!fits(own())) throw tooMany(`one user ${most} at most`);
+    const user = ownerOf(principal);
+    if (fits(this.#totals.of(user))) return;
+    this.#removeUnheld((session) => session.user === user);
+    if (!fits(this.#totals.of(user))) throw tooMany(`one user ${most} at most`);
   }
 
   #removeUnheld(concerns: (session: Session) => boolean = () => true): void {
@@ -309,8 +309,14 @@ export class TransactionSessions implements Service {
     }
   }
 
-  #remove(session: Session): void {
-    if (this.#sessions.delete(session.id)) this.#bytes -= session.bytes;
+  /** Brings the totals up to what the session holds now. */
+  #count(session: Session): void {
+    this.#totals.add(session.user, { sessions: 0, bytes: session.bytes - session.countedBytes });
+    session.countedBytes = session.bytes;
+  }
+
+  #remove({ id, user, countedBytes }: Session): void {
+    if (this.#sessions.delete(id)) this.#totals.add(user, { sessions: -1, bytes: -countedBytes });
   }
 }
 
@@ -321,10 +327,10 @@ export interface ReadRequest {
 }
 
 /** A session belongs to the credential that has begun it: a key of the same user may be allowed less. */
-function ownerOf({ principal, keyId }: Caller): string {
+function credentialOf({ principal, keyId }: Caller): string {
   const isByKey = principal.kind === 'granted' && principal.byKey === true;
   assert(isByKey === (keyId !== undefined), 'a caller with a key says which');
-  return `${principal.kind}\0${nameOf(principal)}\0${keyId ?? ''}`;
+  return `${principal.kind}\0${ownerOf(principal)}\0${keyId ?? ''}`;
 }
 
 function tooMany(what: string): ServiceError {

@@ -1,4 +1,4 @@
-import { type Caller, nameOf } from '../../access/principal.ts';
+import { type Caller, ownerOf } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import {
   buildFrame,
@@ -176,7 +176,7 @@ export class BatchWriter {
       });
     if (idempotencyKey === undefined) return run({ requestId });
     const bodyHash = new Bun.CryptoHasher('sha256').update(`${operation}\0`).update(body).digest();
-    const client = nameOf(caller.principal);
+    const client = ownerOf(caller.principal);
     const key = { client, key: idempotencyKey, bodyHash };
     return this.#keyed.run(`${client}\0${idempotencyKey}`, () => run({ requestId, key }));
   }

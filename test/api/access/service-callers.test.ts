@@ -58,11 +58,12 @@ function tooSmall(need: Need): Principal[] {
   ];
   const resourceType = kind === 'global' ? '*' : (kind as 'user' | 'inference');
   return [
-    { kind: 'granted', name: 'somebody', grants: everythingElse },
+    { kind: 'granted', name: 'somebody', madeMs: 1, grants: everythingElse },
     ...lower.map(
       (each): Principal => ({
         kind: 'granted',
         name: 'somebody',
+        madeMs: 1,
         grants: [{ ...all, resourceType, level: each }],
       }),
     ),
@@ -120,6 +121,7 @@ describe('users, keys, secrets and accounts are guarded by their services', () =
     const everything: Principal = {
       kind: 'granted',
       name: 'root',
+      madeMs: 1,
       grants: [{ resourceType: '*', resource: '*', level: 'admin' }],
     };
     if (need !== 'inference write') expect(await codeFor(name, everything, { books: {} })).toBe('forbidden');
@@ -127,7 +129,7 @@ describe('users, keys, secrets and accounts are guarded by their services', () =
   });
 
   test('a key sees itself as the caller, and nothing of its user', async () => {
-    const key: Principal = { kind: 'granted', name: 'admin', grants: [], byKey: true };
+    const key: Principal = { kind: 'granted', name: 'admin', madeMs: 1, grants: [], byKey: true };
     expect(await codeFor('GET /auth/v1/me', key)).toBeUndefined();
     expect(await codeFor('GET /auth/v1/users/:user', key)).toBe('forbidden');
     expect(await codeFor('GET /auth/v1/users/:user', { ...key, byKey: false })).toBeUndefined();

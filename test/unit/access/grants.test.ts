@@ -14,7 +14,7 @@ import {
 } from '../../../src/access/principal.ts';
 
 function callerWith(...grants: Grant[]): Caller {
-  return callerOf({ kind: 'granted', name: 'reader', grants });
+  return callerOf({ kind: 'granted', name: 'reader', madeMs: 1, grants });
 }
 
 function callerOf(principal: Principal): Caller {

@@ -14,7 +14,7 @@ function verifiedAs(name: string, rest: Partial<Verified> = {}): Verified {
 }
 
 function sessionOf(name: string): Session {
-  return { principal: { kind: 'granted', name, grants: [] }, rowFilter: undefined };
+  return { principal: { kind: 'granted', name, madeMs: 1, grants: [] }, rowFilter: undefined };
 }
 
 test('a verified header is found by all of its characters, until it is forgotten', () => {

@@ -91,7 +91,7 @@ describe('what indexes use', () => {
     });
     const grants = [{ resourceType: 'table', resource: 'mine', level: 'read' }] as const;
     const caller: Caller = {
-      principal: { kind: 'granted', name: 'reader', grants },
+      principal: { kind: 'granted', name: 'reader', madeMs: 1, grants },
       requestId: 'r',
       signal: new AbortController().signal,
       rowFilter: undefined,

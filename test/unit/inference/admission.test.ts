@@ -31,7 +31,7 @@ const waiting = () => Promise.withResolvers<Finished<number>>();
 
 test('work with models is refused to callers without a grant for it, before any work', async () => {
   const { admission, finished } = openAdmission(1);
-  const principal = { kind: 'granted', name: 'reader', grants: [] } as const;
+  const principal = { kind: 'granted', name: 'reader', madeMs: 1, grants: [] } as const;
   const call = callOf(signal, { caller: { ...serverCaller('test', signal), principal } });
   await expect(admission.run('embed', call, () => answered(1))).rejects.toMatchObject({ code: 'forbidden' });
   expect([admission.taken, finished]).toEqual([0, []]);

@@ -85,7 +85,7 @@ test('one user, by whatever keys, leaves most of the transactions and of their b
   const { sessions } = open();
   const by = (name: string, keyId?: string): Caller => ({
     ...caller,
-    principal: { kind: 'granted', name, grants: [], byKey: keyId !== undefined },
+    principal: { kind: 'granted', name, madeMs: 1, grants: [], byKey: keyId !== undefined },
     keyId,
   });
   const keys = [by('ann'), by('ann', 'one'), by('ann', 'two')];
@@ -108,7 +108,7 @@ test('one user, by whatever keys, leaves most of the transactions and of their b
   expect(await codeOf(sessions.stage(other.id, put('a', kibibyte), by('ben')))).toBe('done');
   const [first] = begun;
   await sessions.abort(first?.id ?? '', first?.key ?? caller);
-  expect(sessions.begin(undefined, by('ann')).user).toBe('ann');
+  expect(sessions.begin(undefined, by('ann')).bytes).toBe(0);
 });
 
 test('memory comes back with the end of a transaction, however it ends', async () => {

@@ -5,7 +5,7 @@ import { expiringCache } from '../../../runtime/expiring-cache.ts';
 
 export interface StoredResponse {
   readonly id: string;
-  /** Name of the principal that asked for it. */
+  /** By whom it was asked for, as `ownerOf` writes it. */
   readonly owner: string;
   /** The answer as it was given. */
   readonly body: object;

@@ -1,4 +1,4 @@
-import { nameOf } from '../../../access/principal.ts';
+import { ownerOf } from '../../../access/principal.ts';
 import { limits } from '../../../config/limits.ts';
 import type { Inference } from '../../../inference/inference.ts';
 import { OwnProvider } from '../../../inference/providers/own-provider.ts';
@@ -49,7 +49,7 @@ export function responsesRoutes(inference: Inference): Route[] {
       tag,
       summary: 'A stored response',
       responses: { 200: { description: 'The response', schema: responseSchema } },
-      handler: ({ params, caller }) => stored(store, params.id, nameOf(caller.principal)).body,
+      handler: ({ params, caller }) => stored(store, params.id, ownerOf(caller.principal)).body,
     }),
     defineRoute({
       method: 'DELETE',
@@ -59,7 +59,7 @@ export function responsesRoutes(inference: Inference): Route[] {
       summary: 'Deletes a stored response',
       responses: { 200: { description: 'It is gone', schema: deletedResponseSchema } },
       handler: ({ params: { id }, caller }) => {
-        if (store.delete(id, nameOf(caller.principal))) return { id, object: 'response', deleted: true };
+        if (store.delete(id, ownerOf(caller.principal))) return { id, object: 'response', deleted: true };
         throw notStored(id);
       },
     }),
@@ -71,7 +71,7 @@ export function responsesRoutes(inference: Inference): Route[] {
       summary: 'Cancels a response in the background, of which there are none: a client cancels by leaving',
       responses: { 200: { description: 'Never', schema: responseSchema } },
       handler: ({ params: { id }, caller }) => {
-        stored(store, id, nameOf(caller.principal));
+        stored(store, id, ownerOf(caller.principal));
         throw new ServiceError(
           'invalid_request',
           'only responses in the background can be cancelled; this one is whole',
@@ -94,7 +94,7 @@ function notStored(id: string): ServiceError {
 
 async function answer(inference: Inference, own: OwnProvider, store: ResponseStore, context: Context): Promise<object> {
   const { body, caller } = context;
-  const owner = nameOf(caller.principal);
+  const owner = ownerOf(caller.principal);
   const previous = body.previous_response_id;
   const read = readResponseRequest(body, previous === undefined ? [] : stored(store, previous, owner).conversation);
   const id = `resp_${freshId()}`;
