@@ -117,6 +117,12 @@ export function requireSomeModel({ principal }: Caller, level: 'read' | 'write' 
   throw forbidden(`${level} access to inference`);
 }
 
+/** Throws `forbidden` for a caller that may use no model, neither by itself (`read`) nor through a connection (`write`). */
+export function requireWorkWithModels({ principal }: Caller): void {
+  if (principal.kind === 'everyone' || coversInference(principal.grants, 'write')) return;
+  if (!coversSomeModel(principal.grants, 'read')) throw forbidden('read access to inference');
+}
+
 /** Whether the caller may use the model, and be told of it. */
 export function seesModel({ principal }: Caller, model: string): boolean {
   return principal.kind === 'everyone' || coversInference(principal.grants, 'read', model);

@@ -1,4 +1,4 @@
-import { type Caller, requireSomeModel } from '../access/principal.ts';
+import { type Caller, requireWorkWithModels } from '../access/principal.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Priority } from '../model-host/priority.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -83,7 +83,7 @@ export class Admission {
     { caller, signal, priority = 'foreground' }: InferenceCall,
     work: () => Promise<Finished<T>>,
   ): Promise<T> {
-    requireSomeModel(caller);
+    requireWorkWithModels(caller);
     using _permit = priority === 'foreground' ? this.#take() : undefined;
     const { clock, onFinished } = this.#deps;
     const startMs = clock.monotonicMs();

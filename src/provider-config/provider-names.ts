@@ -54,6 +54,12 @@ export function providerNamed(name: string): ProviderName | undefined {
   return Object.hasOwn(providerTraits, name) ? (name as ProviderName) : undefined;
 }
 
+/** Whether a region says where requests to the provider go; with the others it only describes a connection. */
+export function takesRegion(provider: ProviderName): boolean {
+  const { members }: ProviderTraits = providerTraits[provider];
+  return members.includes('region');
+}
+
 /** The providers that can do this, in the order of the table. */
 export function providersThat(operation: ProviderOperation): ProviderName[] {
   const all = Object.entries(providerTraits) as [ProviderName, ProviderTraits][];

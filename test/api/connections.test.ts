@@ -88,6 +88,7 @@ describe('the list of connections', () => {
     expect(all.search).toMatchObject({ web_search: { service: 'brave', max_results: 7, configured: true } });
     const kinds = async (types: string) => (await list(server, `?types=${types}`)).map(({ kind }) => kind).sort();
     expect(await kinds('cdc,web_search')).toEqual(['cdc', 'web_search']);
+    expect(await kinds('cdc,%20web_search')).toEqual(['cdc', 'web_search']);
     expect(await kinds('nonsense')).toEqual([]);
     expect(upstream.requests).toEqual([]);
     expect(JSON.stringify(all)).not.toContain(canary);
@@ -256,6 +257,16 @@ describe('an operation through a connection', () => {
       ['/v1/embeddings', `Bearer ${canary}`, 'large'],
       ['/v1/chat/completions', 'Bearer rotated', 'small'],
     ]);
+  });
+
+  test('goes to a provider without regions whatever region, project and location the connection is said to have', async () => {
+    await using service = new ModelService('openai');
+    const place = 'region: eu, project_id: p, location: l';
+    const file = `connections: {main: {kind: inference, inference: {provider: openai, url: "${service.url}/v1", ${place}}}}`;
+    await using server = await startTestServer({ file });
+    const [, main] = await list(server);
+    expect(main?.inference).toMatchObject({ region: 'eu', project_id: 'p', location: 'l' });
+    expect(await invoke(server, 'main', 'embed', { model: 'm', input: 'a' })).toMatchObject({ status: 200 });
   });
 
   test('goes to Ollama, to AWS Bedrock, and to another server like this one', async () => {

@@ -70,6 +70,12 @@ describe('an index over an enrichment', () => {
     },
   );
 
+  test('can be made, says the status', async () => {
+    expect((await server.send('GET', '/db/v1/status')).body).toMatchObject({
+      index_capabilities: { artifact_sources: true, artifact_sources_state: 'available' },
+    });
+  });
+
   test('shows what was made before the write was committed, where that is asked for', async () => {
     await createTable('before');
     await send('POST', 'before/indexes/near', over);

@@ -120,7 +120,10 @@ test('a file that was put in place before the first start is used', async () => 
   using directory = new TemporaryDirectory();
   directory.write('secret-store.json', '{"secrets":[{"key":"prepared","value":"v"}]}');
   await using server = await startTestServer({ directory: directory.path });
-  expect((await list(server)).map(({ key }) => key)).toEqual(['prepared']);
+  const prepared = { key: 'prepared', status: 'configured_file', env_var: 'PREPARED' };
+  expect(await list(server)).toEqual([prepared]);
+  const { body } = await server.send<object>('PUT', '/db/v1/secrets/prepared', { value: 'w' });
+  expect(body).toEqual({ ...prepared, created_at: expect.any(String), updated_at: expect.any(String) });
   // Only its owner is meant to read it.
   expect(server.logLines.filter((line) => line.includes('can be read by others'))).toHaveLength(1);
 });

@@ -7,9 +7,9 @@ export interface SecretRecord {
   readonly value: string;
   /** Patterns of the hosts that the value may be sent to; undefined for every host that may be called at all. */
   readonly hosts: readonly string[] | undefined;
-  /** Milliseconds since 1970. */
-  readonly createdMs: number;
-  readonly updatedMs: number;
+  /** Milliseconds since 1970; undefined for what an editor has put into the file. */
+  readonly createdMs: number | undefined;
+  readonly updatedMs: number | undefined;
 }
 
 interface StoredSecret {
@@ -48,7 +48,7 @@ function storedSecrets(text: string): StoredSecret[] {
 
 function readRecord(stored: StoredSecret | null, where: string): SecretRecord {
   if (typeof stored !== 'object' || stored === null) throw new Error(`${where} is not an object`);
-  const { key, value, hosts, created_at_ns: created = 0, updated_at_ns: updated = created } = stored;
+  const { key, value, hosts, created_at_ns: created, updated_at_ns: updated = created } = stored;
   if (typeof key !== 'string' || !isSecretKey(key)) throw new Error(`${where} has no usable "key"`);
   if (typeof value !== 'string' || value === '') throw new Error(`${where} has no "value"`);
   if (hosts !== undefined && !isHostList(hosts)) throw new Error(`${where} has "hosts" that are not a list of hosts`);
@@ -59,9 +59,9 @@ function isHostList(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => typeof each === 'string' && isHostPattern(each));
 }
 
-function toMs(ns: unknown): number {
-  const ms = typeof ns === 'number' ? Math.floor(ns / nsPerMs) : 0;
-  return Number.isSafeInteger(ms) && ms >= 0 && ms < 8.64e15 ? ms : 0;
+function toMs(ns: unknown): number | undefined {
+  const ms = typeof ns === 'number' ? Math.floor(ns / nsPerMs) : -1;
+  return Number.isSafeInteger(ms) && ms >= 0 && ms < 8.64e15 ? ms : undefined;
 }
 
 /** The file of these secrets. Times are nanoseconds since 1970, as far as a double holds them. */
@@ -70,8 +70,8 @@ export function renderSecrets(records: Iterable<SecretRecord>): string {
     key,
     value,
     ...(hosts && { hosts }),
-    created_at_ns: createdMs * nsPerMs,
-    updated_at_ns: updatedMs * nsPerMs,
+    ...(createdMs !== undefined && { created_at_ns: createdMs * nsPerMs }),
+    ...(updatedMs !== undefined && { updated_at_ns: updatedMs * nsPerMs }),
   }));
   return `${JSON.stringify({ secrets }, null, 2)}\n`;
 }

@@ -65,8 +65,8 @@ export class SecretService {
       status: this.#deps.variables().has(variable) ? 'configured_both' : 'configured_file',
       env_var: variable,
       ...(hosts && { hosts: [...hosts] }),
-      created_at: new Date(createdMs).toISOString(),
-      updated_at: new Date(updatedMs).toISOString(),
+      ...(createdMs !== undefined && { created_at: new Date(createdMs).toISOString() }),
+      ...(updatedMs !== undefined && { updated_at: new Date(updatedMs).toISOString() }),
     };
   }
 }

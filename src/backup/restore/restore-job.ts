@@ -112,8 +112,9 @@ export class RestoreJob implements JobHandler {
     return outcome(failed ? 'fatal' : 'all published');
   }
 
-  /** The plan of each table. Throws where the restore may not begin. */
-  async #plan({ mode, tableNames }: RestoreState, chain: BackupChain): Promise<RestoredTable[]> {
+  /** The plan of each table. Throws where the restore may not begin, with the tables that stand against it in `state.refused`. */
+  async #plan(state: RestoreState, chain: BackupChain): Promise<RestoredTable[]> {
+    const { mode, tableNames } = state;
     const { cluster } = chain;
     const available = cluster.tables.map(({ name }) => name);
     const ordered = await restoreOrder(tableNames ?? available, chain);
@@ -125,9 +126,11 @@ export class RestoreJob implements JobHandler {
       }
       return { name, group, status: mode === 'skip_if_exists' && existing.has(name) ? 'skipped' : 'waiting' };
     });
-    const taken = mode === 'fail_if_exists' ? tables.find(({ name }) => existing.has(name)) : undefined;
-    if (taken) throw exists(taken.name);
-    return tables;
+    const taken = tables.filter(({ name }) => existing.has(name));
+    if (mode !== 'fail_if_exists' || taken[0] === undefined) return tables;
+    for (const table of taken) Object.assign(table, { status: 'failed', ...diagnosis(exists(table.name)) });
+    state.refused = tables;
+    throw exists(taken[0].name);
   }
 
   async #restoreGroup(
@@ -207,7 +210,6 @@ export class RestoreJob implements JobHandler {
 
   async #cancelled(running: Running): Promise<JobOutcome> {
     await this.#clean(running);
-    Object.assign(running.state, { code: 'cancelled', error: 'the restore was cancelled' });
     await running.job.save(running.state);
     return outcome('boundary');
   }

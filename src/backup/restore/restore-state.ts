@@ -33,10 +33,15 @@ export interface RestoreState {
   cancelRequested: boolean;
   /** Known once the backup was read. */
   tables?: RestoredTable[];
+  /** In place of `tables` where some of them exist and may not: those are `failed`, and nothing was begun. */
+  refused?: RestoredTable[];
   /** Why the restore as a whole has failed. */
   code?: string;
   error?: string;
 }
+
+/** Why a restore that was cancelled has no table more. */
+export const cancelled = { code: 'cancelled', error: 'the restore was cancelled' };
 
 type RestorePhase = JobRecord['phase'];
 type RestoreEvent = 'started' | 'cancel' | 'boundary' | 'table failed' | 'all published' | 'fatal';

@@ -12,7 +12,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeRecord } from '../../storage/catalog/catalog-records.ts';
 import type { Table } from '../../tables/table.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
-import { notBuilt, singleNode, storageEngine } from './constant-members.ts';
+import { indexCapabilities, singleNode, storageEngine } from './constant-members.ts';
 
 /** Where status and topology come from; every answer is read afresh. */
 export interface ClusterSource {
@@ -67,7 +67,7 @@ function renderStatus(source: ClusterSource, caller: Caller) {
     ...source.health((table) => seesTable(caller, table)),
     auth_enabled: source.authEnabled,
     ...singleNode.status,
-    ...notBuilt.status,
+    index_capabilities: indexCapabilities,
     secret_store: renderSecretStore(source.secrets()),
     runtime_config: {
       generation,

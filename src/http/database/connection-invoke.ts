@@ -7,6 +7,7 @@ import type { Providers } from '../../inference/providers/providers.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { readProviderConfig } from '../../provider-config/provider-config.ts';
+import { takesRegion } from '../../provider-config/provider-names.ts';
 import { textRerankRoutes } from '../clients/rerank.ts';
 import { embeddingRoutes } from '../inference/embeddings.ts';
 import { generateRoutes } from '../inference/generation/generate.ts';
@@ -46,7 +47,7 @@ export class ConnectionInvoke {
     if (asked === undefined) return await this.#passOn(place, operation, body, context.signal);
     const { inference, providers } = this.#deps;
     const { id, provider: kind, url, apiKey, region } = place;
-    const members = { provider: kind, model: body.model, url, api_key: apiKey, region };
+    const members = { provider: kind, model: body.model, url, api_key: apiKey, ...(takesRegion(kind) && { region }) };
     const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
     const provider = providers.provider(readProviderConfig(given, asked, `connections.${id}`));
     const routes = [

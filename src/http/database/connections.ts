@@ -42,7 +42,9 @@ export function connectionRoutes(deps: ConnectionRoutesDeps): Route[] {
       }),
       responses: { 200: { description: 'The connections', schema: connectionListSchema } },
       async handler({ query, caller }) {
-        const { types = [], include = [], refresh = false } = query;
+        const { refresh = false } = query;
+        const types = words(query.types);
+        const include = words(query.include);
         const unknown = include.find((each) => !expansions.includes(each));
         if (unknown !== undefined) {
           const message = `parameter "include" takes models and status, not "${unknown.slice(0, 64)}"`;
@@ -78,6 +80,11 @@ export function connectionRoutes(deps: ConnectionRoutesDeps): Route[] {
       },
     }),
   ];
+}
+
+/** A list may have spaces behind its commas. */
+function words(list: readonly string[] = []): string[] {
+  return list.map((word) => word.trim()).filter((word) => word !== '');
 }
 
 function isKind(word: string): word is ConnectionKind {

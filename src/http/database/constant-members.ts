@@ -40,11 +40,10 @@ export const storageEngine = {
   maintenance: { check: true, compact: false, vacuum: false, online: false, asynchronous: false },
 } as const;
 
-/** There are no sources of artifacts yet. */
+/** Indexes may be made over the artifacts of enrichments: that needs nothing that could be away. */
+export const indexCapabilities = { artifact_sources: true, artifact_sources_state: 'available' } as const;
+
 export const notBuilt = {
-  status: {
-    index_capabilities: { artifact_sources: false, artifact_sources_state: 'unavailable' },
-  },
   /** Artifacts are neither resolved nor promoted: nothing is ever behind. */
   artifactStage: {
     enabled: false,

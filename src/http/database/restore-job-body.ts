@@ -1,4 +1,5 @@
 import type { ShownRestore } from '../../backup/restore/restore-service.ts';
+import { cancelled } from '../../backup/restore/restore-state.ts';
 import type { RestoreJobBody } from '../../protocol/database/restores.ts';
 
 /** Tables that have failed and are named. */
@@ -6,7 +7,10 @@ const failuresShown = 100;
 
 /** A restore as it is on the wire. */
 export function restoreJobBody({ record, state }: ShownRestore): RestoreJobBody {
-  const { tables = [], scope, tableName, backupId, cancelRequested, code, error } = state;
+  const { scope, tableName, backupId, cancelRequested } = state;
+  const tables = state.tables ?? state.refused ?? [];
+  // One that is cancelled while it waits never runs, so it has noted nothing.
+  const { code, error } = record.phase === 'cancelled' ? cancelled : state;
   const of = (status: string) => tables.filter((each) => each.status === status).length;
   const isOver = record.expiresMs !== null;
   const failure = error === undefined ? undefined : `${code}: ${error}`;
@@ -22,7 +26,7 @@ export function restoreJobBody({ record, state }: ShownRestore): RestoreJobBody 
     durability_pending_table_count: 0,
     published_table_count: of('published'),
     completed_table_count: tables.length - of('waiting'),
-    total_table_count: (state.tables ?? state.tableNames ?? []).length,
+    total_table_count: (state.tables ?? state.refused ?? state.tableNames ?? []).length,
     ...(isOver ? { result: resultOf(state, record.phase) } : {}),
     ...(isOver && failure !== undefined ? { error: failure } : {}),
     created_at_ms: record.createdMs,
@@ -31,7 +35,8 @@ export function restoreJobBody({ record, state }: ShownRestore): RestoreJobBody 
   };
 }
 
-function resultOf({ tables = [] }: ShownRestore['state'], phase: string): NonNullable<RestoreJobBody['result']> {
+function resultOf(state: ShownRestore['state'], phase: string): NonNullable<RestoreJobBody['result']> {
+  const tables = state.tables ?? state.refused ?? [];
   const of = (status: string) => tables.filter((each) => each.status === status).length;
   const failures = tables.filter(({ status }) => status === 'failed');
   const partly = of('published') > 0 ? 'partial' : 'failed';
@@ -39,7 +44,7 @@ function resultOf({ tables = [] }: ShownRestore['state'], phase: string): NonNul
     restore: 'triggered',
     durability: 'committed',
     status: phase === 'succeeded' ? 'completed' : partly,
-    triggered_table_count: tables.length - of('skipped'),
+    triggered_table_count: state.tables === undefined ? 0 : tables.length - of('skipped'),
     committed_table_count: of('published'),
     durability_pending_table_count: 0,
     skipped_table_count: of('skipped'),

@@ -13,7 +13,9 @@ export const secretEntrySchema = Type.Object({
       description: 'Hosts that the value may be sent to; all that may be called without it.',
     }),
   ),
-  created_at: Type.Optional(Type.String({ description: 'RFC 3339; absent for what only the environment has.' })),
+  created_at: Type.Optional(
+    Type.String({ description: 'RFC 3339; absent for what the environment has, or an editor has put into the file.' }),
+  ),
   updated_at: Type.Optional(Type.String()),
 });
 export type SecretEntry = Static<typeof secretEntrySchema>;

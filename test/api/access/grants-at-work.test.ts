@@ -234,6 +234,23 @@ describe('a grant to manage one model', () => {
   });
 });
 
+describe('write access to inference alone', () => {
+  test('asks models through connections, those of this server and of others, and nothing below /ai/v1', async () => {
+    const file = 'connections: {words: {kind: inference, inference: {provider: mock, names: [m]}}}';
+    await using guarded = await startGuardedServer({ file });
+    const writer = await guarded.user('writer', [{ resource: '*', resource_type: 'inference', type: 'write' }]);
+    const chunk = { text: 'one two', config: { model: 'fixed', target_tokens: 1 } };
+    const asked: [path: string, body: object, status: number][] = [
+      ['/db/v1/connections/local-inference/inference/chunk', chunk, 200],
+      ['/db/v1/connections/words/inference/embed', { input: 'a' }, 200],
+      ['/ai/v1/chunk', chunk, 403],
+    ];
+    for (const [path, body, status] of asked) {
+      expect([path, (await guarded.as(writer, 'POST', path, body)).status]).toEqual([path, status]);
+    }
+  });
+});
+
 describe('models in queries', () => {
   const embedder = { provider: 'mock', model: 'words', dimensions: 16 };
   const model = (resource: string): Permission => ({ resource, resource_type: 'inference', type: 'read' });

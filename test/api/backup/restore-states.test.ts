@@ -106,14 +106,15 @@ describe.each(['portable', 'native'])('a restore job, of a backup of the format 
       const waiting = await ask(server);
       expect(waiting).toMatchObject({ phase: 'queued', cancel_requested: false, published_table_count: 0 });
       expect(await jobOf(server, waiting)).toMatchObject({ phase: 'queued' });
-      expect(await cancel(server, waiting)).toMatchObject({ phase: 'cancelled', cancel_requested: true });
-      expect(await cancel(server, waiting)).toMatchObject({ phase: 'cancelled', cancel_requested: true });
+      const cancelled = { phase: 'cancelled', cancel_requested: true, error: 'cancelled: the restore was cancelled' };
+      expect(await cancel(server, waiting)).toMatchObject(cancelled);
+      expect(await cancel(server, waiting)).toMatchObject(cancelled);
       // Cancelled before they have read what there is to restore.
       for (const job of running) expect(await cancel(server, job)).toMatchObject({ cancel_requested: true });
       gate.open();
       for (const job of running) {
         const ended = await endOfRestore(server, job.job_id);
-        expect(ended).toMatchObject({ phase: 'cancelled', cancel_requested: true, published_table_count: 0 });
+        expect(ended).toMatchObject({ ...cancelled, published_table_count: 0 });
       }
       expect(await generations(server)).toEqual(['second', 'second']);
     },

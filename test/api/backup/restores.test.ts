@@ -194,7 +194,13 @@ describe('a restore', () => {
     await fill(server, 'a', 'second');
     const request = { backup_id: 'both', location: place.location };
     const refused = await restore(server, request);
-    expect(refused).toMatchObject({ phase: 'failed', error: expect.stringContaining('already_exists') });
+    const failure = { table_name: 'a', error: expect.stringContaining('already_exists'), table_name_truncated: false };
+    expect(refused).toMatchObject({
+      phase: 'failed',
+      error: expect.stringContaining('already_exists'),
+      total_table_count: 2,
+      result: { status: 'failed', triggered_table_count: 0, failed_table_count: 1, failure_details: [failure] },
+    });
     expect((await server.send('GET', '/db/v1/tables/b')).status).toBe(404);
     const skipped = await restore(server, { ...request, restore_mode: 'skip_if_exists' });
     expect(skipped).toMatchObject({ phase: 'succeeded', result: { skipped_table_count: 1, committed_table_count: 1 } });

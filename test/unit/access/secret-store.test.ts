@@ -67,7 +67,8 @@ describe('the file of secrets', () => {
   test('a change keeps the time of creation and the hosts', () => {
     using setting = new Setting();
     const store = setting.open();
-    const { createdMs } = store.put('a', 'one', ['x.example.org']);
+    const createdMs = setting.clock.nowMs();
+    store.put('a', 'one', ['x.example.org']);
     setting.clock.jump(5_000);
     expect(store.put('a', 'two')).toMatchObject({ createdMs, updatedMs: createdMs + 5_000, hosts: ['x.example.org'] });
     expect(store.put('a', 'three', ['any']).hosts).toEqual(['any']);
