@@ -29,8 +29,8 @@ export interface ChainedTable {
   readonly files: readonly (readonly ArchiveFile[])[];
   /** As `files`: what the lines of the files are applied to; undefined where they say everything. */
   readonly images: readonly (readonly ImageFile[] | undefined)[];
-  /** Parts that the files may have; of those that an index had which was dropped since, nothing is restored. */
-  readonly parts: ReadonlySet<number>;
+  /** Ids of parts in the files go up to it; of those that an index had which was dropped since, nothing is restored. */
+  readonly lastPartId: number;
 }
 
 /** Backups of a chain, from a full one to its last increment. */
@@ -43,6 +43,9 @@ export async function openChain(store: ObjectStore, backupId: string): Promise<B
   const links = [cluster];
   for (let last = cluster; last.base_backup_id !== null; ) {
     const id: string = last.base_backup_id;
+    if (links.some((link) => link.backup_id === id)) {
+      throw new ServiceError('backup_corrupted', `the backup "${last.backup_id}" leans on "${id}", which leans on it`);
+    }
     const base = links.length < linksMax ? await readClusterManifest(store, checkBackupId(id)) : undefined;
     if (!base) {
       const message = `the backup "${last.backup_id}" has only the changes since "${id}", which is not at the location`;
@@ -79,7 +82,8 @@ async function chainedTable(
   const ranges = manifest.ranges.map((_, range) => chainOf(manifests, links, range));
   const files = ranges.map((range) => range.files);
   const images = ranges.map((range) => range.image);
-  return { manifest, files, images, parts: new Set(manifests.flatMap(partIdsOf)) };
+  const lastPartId = Math.max(...manifests.map(({ last_part_id: last }) => last));
+  return { manifest, files, images, lastPartId };
 }
 
 /** The parts of what a table has. */

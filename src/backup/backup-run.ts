@@ -2,9 +2,11 @@ import type { Caller } from '../access/principal.ts';
 import { graphsAmong } from '../index-kinds/all-kinds.ts';
 import { shownIndexConfig } from '../index-kinds/configuration/managed-source.ts';
 import type { IndexedRange } from '../indexing/indexed-range.ts';
+import type { Clock } from '../lib/clock.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { shownProviderConfig } from '../provider-config/provider-config.ts';
+import type { RangeLog } from '../replication/range-log.ts';
 import type { TableDefinition } from '../storage/catalog/catalog-records.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { CutReport } from '../storage/storage-calls.ts';
@@ -17,6 +19,7 @@ import {
   rangeFileName,
   type TableManifest,
 } from './archive/manifest.ts';
+import { type BackupBase, remember } from './backup-base.ts';
 import type { Copier } from './copy/copier.ts';
 import { RangeImage } from './image/range-image.ts';
 import { RangeCopy } from './range-copy.ts';
@@ -29,6 +32,12 @@ export interface AttemptTarget {
   readonly backupId: string;
   readonly generation: string;
   readonly format: BackupFormat;
+}
+
+interface BackupRunDeps {
+  readonly storage: Storage;
+  readonly log: RangeLog;
+  readonly clock: Clock;
 }
 
 /** A table on its way into a backup. */
@@ -45,24 +54,21 @@ interface CopiedTable {
 const tailBytes = 4 * 1_024 * 1_024;
 const roundsMax = 5;
 
-/** Where the last change lies that the base of a backup has of a range; undefined when it has another or nothing. */
-export type BaseHeads = (tableName: string, range: { rangeId: number; firstSequence: number }) => number | undefined;
-
 /**
  * One attempt at a backup of some tables. Each is copied by itself while writes go on; then all are cut at one instant, so
  * that a write to several tables is in the backup or not.
  */
 export class BackupRun implements Disposable {
-  readonly #storage: Storage;
+  readonly #deps: BackupRunDeps;
   readonly #target: AttemptTarget;
-  readonly #baseHeads: BaseHeads;
+  readonly #base: BackupBase | undefined;
   readonly #copied: CopiedTable[] = [];
   readonly failures = new Map<string, unknown>();
 
-  constructor(storage: Storage, target: AttemptTarget, baseHeads: BaseHeads) {
-    this.#storage = storage;
+  constructor(deps: BackupRunDeps, target: AttemptTarget, base: BackupBase | undefined) {
+    this.#deps = deps;
     this.#target = target;
-    this.#baseHeads = baseHeads;
+    this.#base = base;
   }
 
   /** Copies a table as far as that is possible without a cut. What fails is kept in `failures`. */
@@ -76,8 +82,7 @@ export class BackupRun implements Disposable {
         const { store, copier, backupId, generation, format } = this.#target;
         const fileName = (file: number) => rangeFileName(backupId, generation, number, at, file);
         const imageName = (file: number) => imageFileName(backupId, generation, number, at, file);
-        const life = { rangeId: range.rangeId, firstSequence: range.stored.info().ownSince };
-        const baseHead = this.#baseHead(table.name, life, range.head);
+        const baseHead = this.#base?.headOf(table.name, range, parts) ?? null;
         const imageOf = format === 'native' ? (each: IndexedRange) => this.#imageOf(each, table) : undefined;
         return new RangeCopy(
           range,
@@ -108,13 +113,15 @@ export class BackupRun implements Disposable {
       for (const copied of [...this.#copied]) {
         try {
           manifests.push({ number: copied.number, manifest: await this.#finishTable(copied, cut) });
+          // The cut belongs to the history of the ranges, whatever becomes of the backup.
+          await remember(this.#deps, copied.lease.ranges, this.#target.generation);
         } catch (error) {
           this.#fail(copied.table, error, caller);
         }
       }
       return manifests;
     } finally {
-      await this.#storage.endCut(cut.cutId);
+      await this.#deps.storage.endCut(cut.cutId);
     }
   }
 
@@ -122,14 +129,8 @@ export class BackupRun implements Disposable {
     for (const copied of this.#copied.splice(0)) release(copied);
   }
 
-  /** A data directory that was put back to an earlier time lacks changes that the base has: then everything is copied. */
-  #baseHead(tableName: string, life: Parameters<BaseHeads>[1], head: number): number | null {
-    const known = this.#baseHeads(tableName, life);
-    return known === undefined || known > head ? null : known;
-  }
-
   #imageOf({ stored }: IndexedRange, table: Table): Promise<RangeImage> {
-    return RangeImage.take(this.#storage, stored.info(), table.indexes);
+    return RangeImage.take(this.#deps.storage, stored.info(), table.indexes);
   }
 
   async #follow({ table, copies, signal }: CopiedTable, caller: Caller): Promise<number> {
@@ -143,7 +144,7 @@ export class BackupRun implements Disposable {
   }
 
   #cut(): Promise<CutReport> {
-    return this.#storage.cut(this.#copied.flatMap(({ copies }) => copies.map(({ range }) => range.rangeId)));
+    return this.#deps.storage.cut(this.#copied.flatMap(({ copies }) => copies.map(({ range }) => range.rangeId)));
   }
 
   async #finishTable(copied: CopiedTable, cut: CutReport): Promise<TableManifest> {
@@ -159,7 +160,7 @@ export class BackupRun implements Disposable {
       const snapshot = heads.get(rangeId);
       const interval = definition.table.ranges[at];
       if (!snapshot || interval?.rangeId !== rangeId) throw new ServiceError('internal', 'a cut lacks a range');
-      await copy.finish(this.#storage, cut.cutId, snapshot.head, copied.signal);
+      await copy.finish(this.#deps.storage, cut.cutId, snapshot.head, copied.signal);
       ranges.push({
         start_key: interval.startKey,
         end_key: interval.endKey,
@@ -184,7 +185,7 @@ export class BackupRun implements Disposable {
   }
 
   #definition(tableId: number): TableDefinition {
-    const definition = this.#storage.catalog.definition(tableId);
+    const definition = this.#deps.storage.catalog.definition(tableId);
     if (definition) return definition;
     throw new ServiceError('table_not_found', 'the table was dropped');
   }

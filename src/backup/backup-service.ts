@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { failpoint } from '../lib/failpoint.ts';
 import { isErrorCode } from '../protocol/error-codes.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import type { RangeLog } from '../replication/range-log.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import { type Table, tableNotFound } from '../tables/table.ts';
 import type { TableService } from '../tables/table-service.ts';
@@ -15,17 +16,15 @@ import {
   clusterManifestName,
   encodeManifest,
   readClusterManifest,
-  readTableManifest,
   sha256Of,
   type TableManifest,
   tableManifestName,
 } from './archive/manifest.ts';
-import { linksMax, openChain } from './backup-chain.ts';
-import { type AttemptTarget, BackupRun, type BaseHeads } from './backup-run.ts';
+import { BackupBase } from './backup-base.ts';
+import { type AttemptTarget, BackupRun } from './backup-run.ts';
 import type { Copier } from './copy/copier.ts';
 import type { Location, LocationRequest, Locations } from './location.ts';
 import { AttemptStore } from './stores/attempt-store.ts';
-import type { ObjectStore } from './stores/object-store.ts';
 
 interface BackupRequest extends LocationRequest {
   backupId: string;
@@ -65,6 +64,7 @@ export interface ListedBackup {
 interface BackupDeps {
   readonly storage: Storage;
   readonly tables: TableService;
+  readonly log: RangeLog;
   readonly locations: Locations;
   readonly copier: Copier;
   readonly clock: Clock;
@@ -91,7 +91,7 @@ export class BackupService {
     const { store } = this.#deps.locations.open(request, 'backup.write');
     const names = this.#select(request, caller);
     if (await readClusterManifest(store, backupId)) throw alreadyExists(backupId);
-    const base = await this.#base(store, request.baseBackupId);
+    const base = request.baseBackupId === undefined ? undefined : await BackupBase.open(store, request.baseBackupId);
     const { format = 'portable' } = request;
     const generation = crypto.randomUUID();
     const attempt = new AttemptStore(store, `${backupId}/${generation}/`);
@@ -99,12 +99,7 @@ export class BackupService {
     const target = { store: attempt, copier, backupId, generation, format };
     let failures: ReadonlyMap<string, unknown>;
     try {
-      failures = await this.#attempt(
-        target,
-        names,
-        { heads: base.heads, baseId: request.baseBackupId ?? null },
-        caller,
-      );
+      failures = await this.#attempt(target, names, base, caller);
     } catch (error) {
       await attempt.discard();
       throw error;
@@ -119,17 +114,17 @@ export class BackupService {
   async #attempt(
     target: AttemptTarget,
     names: readonly string[],
-    { heads, baseId }: { heads: BaseHeads; baseId: string | null },
+    base: BackupBase | undefined,
     caller: Caller,
   ): Promise<ReadonlyMap<string, unknown>> {
-    using run = new BackupRun(this.#deps.storage, target, heads);
+    using run = new BackupRun(this.#deps, target, base);
     for (const name of names) {
       const table = this.#find(name, caller);
       if (table) await run.copy(table, caller);
       else run.failures.set(name, new ServiceError('table_not_found', `there is no table ${JSON.stringify(name)}`));
     }
     const manifests = await run.finish(caller);
-    return run.failures.size > 0 ? run.failures : this.#publish(target, manifests, baseId);
+    return run.failures.size > 0 ? run.failures : this.#publish(target, manifests, base?.id ?? null);
   }
 
   /**
@@ -179,25 +174,6 @@ export class BackupService {
   #find(name: string, caller: Caller): Table | undefined {
     const exists = seesTable(caller, name) && this.#deps.tables.all().some((table) => table.name === name);
     return exists ? this.#deps.tables.get(name, caller, 'admin') : undefined;
-  }
-
-  /** How far the base of a backup has each range. */
-  async #base(store: ObjectStore, id: string | undefined): Promise<{ heads: BaseHeads }> {
-    if (id === undefined) return { heads: () => undefined };
-    // With a backup missing that the base leans on, nothing could be restored that leans on the base.
-    const { cluster, length } = await openChain(store, id);
-    if (length >= linksMax) {
-      const message = `"${id}" is the last of ${length} backups that lean on each other; make one without a base`;
-      throw new ServiceError('invalid_request', message);
-    }
-    const tables = new Map<string, TableManifest>();
-    for (const each of cluster.tables) tables.set(each.name, await readTableManifest(store, each));
-    return {
-      heads: (tableName, { rangeId, firstSequence }) =>
-        tables
-          .get(tableName)
-          ?.ranges.find((range) => range.range_id === rangeId && range.first_sequence === firstSequence)?.head,
-    };
   }
 
   /** Table manifests, then the one that makes them a backup, last and exclusively. Returns what failed. */

@@ -5,7 +5,7 @@ import type { ArchiveFile, ImageFile } from './archive/manifest.ts';
 import type { Copier } from './copy/copier.ts';
 import type { CopyPage } from './copy/copy-calls.ts';
 import type { CopyWriter } from './copy/copy-writer.ts';
-import { damagedDocument } from './copy/damaged-document.ts';
+import { damagedDocument } from './copy/refused-document.ts';
 import type { RangeImage } from './image/range-image.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 

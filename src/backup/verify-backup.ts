@@ -30,7 +30,7 @@ export async function verifyBackup(
     const files = [...own, ...lines];
     for (const file of lines) {
       for await (const { lines: read, release } of readLines(store, file)) {
-        for (const line of read) readLine(line, table.parts);
+        for (const line of read) readLine(line, table.lastPartId);
         release();
       }
     }

@@ -32,6 +32,7 @@ export async function openBackups({ config, clock, logger, secrets, database }: 
   const backups = new BackupService({
     storage,
     tables,
+    log,
     locations,
     copier,
     clock,

@@ -25,6 +25,11 @@ export interface LiveOrdinals {
   ordinals: readonly number[];
 }
 
+/** Bytes of a line: those of a document, of its parts in base64, and of what stands between them. */
+export const lineBytesMax = 512 * 1_024 * 1_024;
+/** Key, numbers, and names of parts. */
+const membersBytesMax = 64 * 1_024;
+
 const encoder = new TextEncoder();
 
 /** Everything of a document's line that stands before the document, which is the last member: it is copied as it is and never parsed. */
@@ -40,6 +45,13 @@ export function documentHead(document: Omit<ArchivedDocument, 'body'>): string {
     separator = ',';
   }
   return `${head}${parts.length === 0 ? '' : '}'},"document":`;
+}
+
+/** Whether a document has more than a line may have. */
+export function isTooLong({ body, parts }: Pick<ArchivedDocument, 'body' | 'parts'>): boolean {
+  let bytes = body.byteLength + membersBytesMax;
+  for (const part of parts) bytes += Math.ceil(part.byteLength / 3) * 4;
+  return bytes > lineBytesMax;
 }
 
 /** The rest of the line behind the document. */

@@ -1,5 +1,6 @@
 import { freeBytes } from '../../lib/free-bytes.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
+import { lineBytesMax } from './archive-line.ts';
 import { type ArchiveFile, type BlockEntry, blockBytesMax, corrupted } from './manifest.ts';
 import { declaredSize } from './zstd-frame.ts';
 
@@ -19,8 +20,6 @@ interface LinePage {
 }
 
 const newline = 0x0a;
-/** A document with its parts, base64 included, is below this. */
-const lineBytesMax = 64 * 1_024 * 1_024;
 
 /**
  * The blocks of a file, uncompressed, from a block on. What stands before it is read as well, for the checksum of the file.
@@ -53,26 +52,29 @@ export async function* readLines(
   file: ArchiveFile,
   from: LinePosition = { block: 0, byte: 0 },
 ): AsyncGenerator<LinePage, void> {
-  let rest: Buffer = Buffer.alloc(0);
+  // The pieces of a line that goes on in the next block.
+  let rest: Buffer[] = [];
+  let restBytes = 0;
   for await (const { number, bytes } of readBlocks(store, file, from.block)) {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const skipped = number === from.block ? from.byte : 0;
     const { lines, ends } = split(text, skipped);
     const [first] = ends;
-    // The part of the first line that the block before has.
-    if (first === undefined) rest = Buffer.concat([rest, text.subarray(skipped)]);
-    else {
-      if (rest.byteLength > 0) lines[0] = Buffer.concat([rest, text.subarray(skipped, first - 1)]);
-      // A copy: the text is released with its lines.
-      rest = Buffer.from(text.subarray(ends.at(-1)));
+    if (first !== undefined) {
+      if (restBytes > 0) lines[0] = Buffer.concat([...rest, text.subarray(skipped, first - 1)]);
+      [rest, restBytes] = [[], 0];
     }
-    if (rest.byteLength > lineBytesMax) throw corrupted(file.name, 'has a line that is too long');
+    // A copy: the text is released with its lines.
+    const begun = Buffer.from(text.subarray(ends.at(-1) ?? skipped));
+    rest.push(begun);
+    restBytes += begun.byteLength;
+    if (restBytes > lineBytesMax) throw corrupted(file.name, 'has a line that is too long');
     // A line that ends in this block has the next one behind it.
     const next = ends.map((end) => positionIn(number, end, text.byteLength));
     if (lines.length > 0) yield { lines, next, release: () => freeBytes(bytes) };
     else freeBytes(bytes);
   }
-  if (rest.byteLength > 0) throw corrupted(file.name, 'ends in the middle of a line');
+  if (restBytes > 0) throw corrupted(file.name, 'ends in the middle of a line');
 }
 
 function checkBlock(name: string, bytes: Uint8Array, { bytes: length, size, crc }: BlockEntry): void {

@@ -17,8 +17,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const bodyMark = encoder.encode(',"document":');
 const ordinalMax = 0xffff_ffff;
 
-/** Reads a line, without its line break. Throws `backup_corrupted`. */
-export function readLine(line: Buffer, partIds: ReadonlySet<number>): ArchiveLine {
+/** Reads a line, without its line break; ids of parts go up to `lastPartId`. Throws `backup_corrupted`. */
+export function readLine(line: Buffer, lastPartId: number): ArchiveLine {
   try {
     const mark = line.indexOf(bodyMark);
     if (mark === -1) return readOther(JSON.parse(decoder.decode(line)));
@@ -26,7 +26,7 @@ export function readLine(line: Buffer, partIds: ReadonlySet<number>): ArchiveLin
     const body = line.subarray(mark + bodyMark.byteLength, line.byteLength - 1);
     if (line.at(-1) !== 0x7d || body[0] !== 0x7b) throw wrong();
     scanJson(body);
-    return { kind: 'document', document: readDocument(head, body, partIds) };
+    return { kind: 'document', document: readDocument(head, body, lastPartId) };
   } catch (error) {
     if (error instanceof ServiceError && error.code === 'backup_corrupted') throw error;
     if (error instanceof ServiceError || error instanceof SyntaxError || error instanceof TypeError) throw wrong();
@@ -34,11 +34,11 @@ export function readLine(line: Buffer, partIds: ReadonlySet<number>): ArchiveLin
   }
 }
 
-function readDocument(head: unknown, body: Uint8Array, partIds: ReadonlySet<number>): ArchivedDocument {
+function readDocument(head: unknown, body: Uint8Array, lastPartId: number): ArchivedDocument {
   const { id, key, version, ttl_base = 0, written = 0, parts = {} } = head as Record<string, unknown>;
   if (typeof key !== 'string' || typeof parts !== 'object' || parts === null) throw wrong();
   checkDocumentKey(key);
-  const bodies = Object.entries(parts).map(([partId, text]) => readPart(partId, text, partIds));
+  const bodies = Object.entries(parts).map(([partId, text]) => readPart(partId, text, lastPartId));
   return {
     ordinal: ordinalOf(id),
     key,
@@ -50,13 +50,13 @@ function readDocument(head: unknown, body: Uint8Array, partIds: ReadonlySet<numb
   };
 }
 
-function readPart(partId: string, text: unknown, partIds: ReadonlySet<number>): Uint8Array {
+function readPart(partId: string, text: unknown, lastPartId: number): Uint8Array {
   if (typeof text !== 'string') throw wrong();
   // Characters that are none of base64 are skipped, so the result is too short.
   const body = Buffer.from(text, 'base64');
   if (body.byteLength !== base64Bytes(text)) throw wrong();
   const id = body.byteLength >= 8 ? partIdOfBody(body) : undefined;
-  const isKnown = id !== undefined && String(id) === partId && partIds.has(id);
+  const isKnown = id !== undefined && String(id) === partId && id >= 1 && id <= lastPartId;
   if (!isKnown || isPartDelete(body) || formOfBody(body) > partForm.sparseSet) throw wrong();
   return body;
 }

@@ -6,10 +6,17 @@ import { formOfBody, partForm } from '../../lib/parts/part-body.ts';
 import { scanDocuments } from '../../storage/reader/document-scan.ts';
 import { RangeStores } from '../../storage/reader/range-stores.ts';
 import type { ReadSource } from '../../storage/storage-error.ts';
-import { type ArchivedDocument, deletedLine, documentEnd, documentHead, liveLine } from '../archive/archive-line.ts';
+import {
+  type ArchivedDocument,
+  deletedLine,
+  documentEnd,
+  documentHead,
+  isTooLong,
+  liveLine,
+} from '../archive/archive-line.ts';
 import { BlockPacker, blockBytes } from './block-packer.ts';
 import type { CopiedRange, CopyPage } from './copy-calls.ts';
-import { damagedDocument } from './damaged-document.ts';
+import { damagedDocument, longDocument } from './refused-document.ts';
 
 /** Rows of a list of live documents that one line has. */
 const liveRows = 10_000;
@@ -137,6 +144,7 @@ export class CopiedFile implements Disposable {
   }
 
   #document(document: ArchivedDocument): void {
+    if (isTooLong(document)) throw longDocument(document.key);
     this.packer.addText(documentHead(document));
     this.packer.addJson(document.body);
     this.packer.add(documentEnd);

@@ -1,3 +1,4 @@
+import { freeBytes } from '../../lib/free-bytes.ts';
 import type { WorkerChannel } from '../../runtime/worker-channel.ts';
 import type { ArchiveFile, BlockEntry } from '../archive/manifest.ts';
 import type { ObjectWriter } from '../stores/object-store.ts';
@@ -71,6 +72,7 @@ export class CopyWriter {
   async #put(blocks: readonly PackedBlock[]): Promise<void> {
     for (const { frame, ...entry } of blocks) {
       await this.#object.write(frame);
+      freeBytes(frame);
       this.#entries.push(entry);
     }
   }

@@ -21,8 +21,9 @@ interface LoadCursor extends LinePosition {
 interface RangeSource {
   readonly store: ObjectStore;
   readonly files: readonly ArchiveFile[];
-  /** Parts that the files may have, and of these the ones that the table has now. */
-  readonly known: ReadonlySet<number>;
+  /** Ids of parts in the files go up to it. */
+  readonly lastPartId: number;
+  /** Those of them that the table has. */
   readonly wanted: ReadonlySet<number>;
 }
 
@@ -74,7 +75,7 @@ export class RangeLoad {
   }
 
   async #load(): Promise<void> {
-    const { files, store, known } = this.#source;
+    const { files, store, lastPartId } = this.#source;
     const from = await this.#storedCursor();
     this.#cursor = from;
     for (const [number, file] of files.entries()) {
@@ -83,7 +84,7 @@ export class RangeLoad {
       for await (const { lines, next, release } of readAhead(readLines(store, file, start))) {
         this.#signal.throwIfAborted();
         for (const [at, line] of lines.entries()) {
-          const read = readLine(line, known);
+          const read = readLine(line, lastPartId);
           if (read.kind === 'live') await this.#takeLive(read.live);
           else this.#take(read);
           this.#cursor = { file: number, ...must(next[at], 'a position behind each line') };

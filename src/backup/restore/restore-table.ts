@@ -49,7 +49,7 @@ async function load(
   deps: RestoreDeps,
   table: Table,
   store: ObjectStore,
-  { manifest, files, images, parts }: ChainedTable,
+  { manifest, files, images, lastPartId }: ChainedTable,
   signal: AbortSignal,
 ): Promise<void> {
   const wanted = new Set(partIdsOf(manifest));
@@ -60,7 +60,7 @@ async function load(
       { store, files: images[at] },
       signal,
     );
-    const source = { store, files: files[at] ?? [], known: parts, wanted };
+    const source = { store, files: files[at] ?? [], lastPartId, wanted };
     await new RangeLoad(deps, table, rangeId, source, signal).run();
     failpoint('restore.after-range');
   }

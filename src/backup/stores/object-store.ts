@@ -1,5 +1,6 @@
 /** An object that is being written; nobody can read it before it is closed. */
 export interface ObjectWriter {
+  /** The bytes are the caller's again when it resolves. */
   write(bytes: Uint8Array): Promise<void>;
   /** Its bytes are durable when it resolves; its name is, too, once another object was created in its folder. */
   close(): Promise<void>;

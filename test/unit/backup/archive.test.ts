@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { type ArchivedDocument, documentEnd, documentHead } from '../../../src/backup/archive/archive-line.ts';
+import {
+  type ArchivedDocument,
+  documentEnd,
+  documentHead,
+  isTooLong,
+} from '../../../src/backup/archive/archive-line.ts';
 import { readLine } from '../../../src/backup/archive/read-line.ts';
 import { declaredSize } from '../../../src/backup/archive/zstd-frame.ts';
 import { BlockPacker, blockBytes } from '../../../src/backup/copy/block-packer.ts';
@@ -39,7 +44,7 @@ describe('a line of an archive', () => {
   test('comes back as it was written, the document byte for byte', () => {
     const line = lineOf(document);
     expect(JSON.parse(Buffer.from(line).toString())).toMatchObject({ id: 7, key: document.key, document: { n: 1 } });
-    const read = readLine(line.subarray(0, -1), new Set([3]));
+    const read = readLine(line.subarray(0, -1), 3);
     if (read.kind !== 'document') throw new Error('not a document');
     const { body, parts, ...rest } = read.document;
     expect({ ...rest, body: Buffer.from(body).toString() }).toEqual({
@@ -68,8 +73,15 @@ describe('a line of an archive', () => {
     expect(textOf(packer).toString() === `a${long}`).toBe(true);
   });
 
+  test('has artifacts and vectors of hundreds of MiB, and no more', () => {
+    const part = new Uint8Array(8 * 1_024 * 1_024);
+    const parts = (count: number) => Array.from({ length: count }, () => part);
+    expect(isTooLong({ body: document.body, parts: parts(47) })).toBe(false);
+    expect(isTooLong({ body: document.body, parts: parts(48) })).toBe(true);
+  });
+
   test('that no backup has is refused', () => {
-    const known = new Set([3]);
+    const lastPartId = 3;
     const part = Buffer.from(denseBody(3, [1])).toString('base64');
     const lines = [
       '',
@@ -91,9 +103,11 @@ describe('a line of an archive', () => {
       '{"from":1,"to":2,"live":["x"]}',
     ];
     for (const line of lines) {
-      expect(() => readLine(Buffer.from(line), known)).toThrow(expect.objectContaining({ code: 'backup_corrupted' }));
+      expect(() => readLine(Buffer.from(line), lastPartId)).toThrow(
+        expect.objectContaining({ code: 'backup_corrupted' }),
+      );
     }
-    expect(() => readLine(Buffer.of(0x7b, 0xff, 0x7d), known)).toThrow();
+    expect(() => readLine(Buffer.of(0x7b, 0xff, 0x7d), lastPartId)).toThrow();
   });
 });
 
