@@ -23,11 +23,11 @@ export interface NativeGraphNode {
 }
 
 /** Place of an edge among those of a node: whether it leads to the node, its type, and its other end. */
-export type NativeEdgePlace = readonly [leadsIn: boolean, type: string, key: string];
+export type NativeEdgeCursor = readonly [leadsIn: boolean, type: string, key: string];
 
 /** A search; `native/graph/src/search/request.rs` is its twin and says what the members mean. */
 export type NativeGraphSearch =
-  | { edges: { limit: number; after: NativeEdgePlace | null } }
+  | { edges: { limit: number; after: NativeEdgeCursor | null } }
   | {
       traverse: {
         max_depth: number;

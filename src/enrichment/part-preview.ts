@@ -1,6 +1,6 @@
 import type { InferenceCall } from '../inference/admission.ts';
 import type { Embedder } from '../inference/providers/embedder.ts';
-import { CodePointPlaces } from '../lib/text/code-points.ts';
+import { CodePointOffsets } from '../lib/text/code-points.ts';
 import type { ServiceError } from '../protocol/service-error.ts';
 import { type Source, type SourceTemplates, sourceOf } from './derive-source.ts';
 import type { Vector } from './embed-texts.ts';
@@ -8,7 +8,7 @@ import type { PartOutcome } from './following/part-outcome.ts';
 import { vectorPart } from './part-batch.ts';
 import type { PartDefinition } from './part-definition.ts';
 
-/** A chunk of a text: its places in characters (code points) and in bytes of UTF-8, ends exclusive. */
+/** A chunk of a text: its offsets in characters (code points) and in bytes of UTF-8, ends exclusive. */
 export interface PreviewedChunk {
   readonly content: string;
   readonly startChar: number;
@@ -99,10 +99,10 @@ function lengthOf(vector: Vector): number {
   return vector instanceof Float32Array ? vector.length : vector.values.length;
 }
 
-/** `spans` have places in bytes. */
+/** `spans` have offsets in bytes. */
 function chunksOf(text: string, spans: readonly { readonly start: number; readonly end: number }[]): PreviewedChunk[] {
   const bytes = Buffer.from(text);
-  const places = { starts: new CodePointPlaces(text), ends: new CodePointPlaces(text) };
+  const offsets = { starts: new CodePointOffsets(text), ends: new CodePointOffsets(text) };
   let [unit, byte] = [0, 0];
   return spans.map(({ start, end }) => {
     // Chunks may overlap, but each begins behind the beginning of the one before.
@@ -111,8 +111,8 @@ function chunksOf(text: string, spans: readonly { readonly start: number; readon
     const content = bytes.subarray(start, end).toString();
     return {
       content,
-      startChar: places.starts.at(unit),
-      endChar: places.ends.at(unit + content.length),
+      startChar: offsets.starts.at(unit),
+      endChar: offsets.ends.at(unit + content.length),
       startOffset: start,
       endOffset: end,
     };

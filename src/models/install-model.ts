@@ -20,20 +20,21 @@ import { ModelFileError } from './model-file-error.ts';
 import { manifestFile, readManifest } from './model-folder.ts';
 
 /** Where a model is to be, and under which name. */
-export interface ModelPlace {
+export interface ModelLocation {
   readonly modelsDirectory: string;
   readonly kind: ModelKind;
   readonly name: string;
 }
 
-export function modelDirectory({ modelsDirectory, kind, name }: ModelPlace): string {
+export function modelDirectory({ modelsDirectory, kind, name }: ModelLocation): string {
   return join(modelsDirectory, kind, name);
 }
 
 /** Throws `ModelFileError` when no model can be put there. */
-export function checkFreePlace(place: ModelPlace): void {
-  const target = modelDirectory(place);
-  if (!isModelName(place.name)) throw new ModelFileError(`"${place.name}" is not a name: letters, digits, . _ and -`);
+export function checkIsFree(location: ModelLocation): void {
+  const target = modelDirectory(location);
+  if (!isModelName(location.name))
+    throw new ModelFileError(`"${location.name}" is not a name: letters, digits, . _ and -`);
   if (existsSync(target)) throw new ModelFileError(`${target} exists already; remove it first, or give another --name`);
 }
 
@@ -42,11 +43,11 @@ export function checkFreePlace(place: ModelPlace): void {
  * server looks at it and appears whole, with the digests of its files in its manifest, or not at all.
  * Throws `ModelFileError` and `DownloadError`.
  */
-export async function importModel(source: string, place: ModelPlace): Promise<InstalledModel> {
-  checkFreePlace(place);
+export async function importModel(source: string, location: ModelLocation): Promise<InstalledModel> {
+  checkIsFree(location);
   const stat = statSync(source, { throwIfNoEntry: false });
   if (stat === undefined) throw new ModelFileError(`${source} does not exist`);
-  const incoming = join(place.modelsDirectory, place.kind, `.incoming-${crypto.randomUUID()}`);
+  const incoming = join(location.modelsDirectory, location.kind, `.incoming-${crypto.randomUUID()}`);
   try {
     mkdirSync(incoming, { recursive: true });
     if (stat.isDirectory()) copyFiles(source, incoming);
@@ -55,7 +56,7 @@ export async function importModel(source: string, place: ModelPlace): Promise<In
     const folder = stat.isDirectory() ? incoming : innermostFolder(incoming);
     const faults = digestFaults(folder, readManifest(folder).digests ?? {});
     if (faults.length > 0) throw new ModelFileError(`the files differ from their manifest: ${faults.join('; ')}`);
-    return publishModel(folder, place);
+    return publishModel(folder, location);
   } finally {
     rmSync(incoming, { recursive: true, force: true });
   }
@@ -68,11 +69,11 @@ export async function importModel(source: string, place: ModelPlace): Promise<In
  */
 export function publishModel(
   folder: string,
-  place: ModelPlace,
+  location: ModelLocation,
   digests: Readonly<Record<string, string>> = {},
 ): InstalledModel {
-  const target = modelDirectory(place);
-  const model = describeModel(place.kind, place.name, folder);
+  const target = modelDirectory(location);
+  const model = describeModel(location.kind, location.name, folder);
   writeManifest(folder, model, digests);
   mkdirSync(dirname(target), { recursive: true });
   renameSync(folder, target);
@@ -81,13 +82,13 @@ export function publishModel(
 }
 
 /** Takes the model out of sight at once, then deletes its files. */
-export function removeModel(place: ModelPlace): void {
-  const target = modelDirectory(place);
-  if (!isModelName(place.name) || !existsSync(target)) throw new ModelFileError(`${target} does not exist`);
-  const outgoing = join(place.modelsDirectory, place.kind, `.removed-${crypto.randomUUID()}`);
+export function removeModel(location: ModelLocation): void {
+  const target = modelDirectory(location);
+  if (!isModelName(location.name) || !existsSync(target)) throw new ModelFileError(`${target} does not exist`);
+  const outgoing = join(location.modelsDirectory, location.kind, `.removed-${crypto.randomUUID()}`);
   renameSync(target, outgoing);
   const owner = dirname(target);
-  if (place.name.includes('/') && readdirSync(owner).length === 0) rmdirSync(owner);
+  if (location.name.includes('/') && readdirSync(owner).length === 0) rmdirSync(owner);
   rmSync(outgoing, { recursive: true, force: true });
 }
 

@@ -1,7 +1,7 @@
 import type { ChunkerConfig } from '../../index-kinds/configuration/chunker-config.ts';
 import { faultOf } from '../../inference/providers/client/fault.ts';
 import { chunkSetBody, type TextChunk } from '../../lib/parts/chunk-set-part.ts';
-import { CodePointPlaces } from '../../lib/text/code-points.ts';
+import { CodePointOffsets } from '../../lib/text/code-points.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { type CutByModel, type Cutting, cutText } from '../chunking/cut-text.ts';
 import { type Made, type PartMaker, textIn } from './part-maker.ts';
@@ -30,11 +30,11 @@ async function madeOf(cut: () => Promise<readonly TextChunk[]>): Promise<Made> {
   }
 }
 
-/** The chunks of a text, in its order; places are characters (Unicode code points). */
+/** The chunks of a text, in its order; offsets are characters (Unicode code points). */
 async function chunksOf(text: string, chunker: ChunkerConfig, cutting: Cutting): Promise<TextChunk[]> {
-  const places = { starts: new CodePointPlaces(text), ends: new CodePointPlaces(text) };
+  const offsets = { starts: new CodePointOffsets(text), ends: new CodePointOffsets(text) };
   const cut = await cutText(text, chunker, cutting);
   return cut.map(({ start, end }) => {
-    return { start: places.starts.at(start), end: places.ends.at(end), text: text.slice(start, end) };
+    return { start: offsets.starts.at(start), end: offsets.ends.at(end), text: text.slice(start, end) };
   });
 }

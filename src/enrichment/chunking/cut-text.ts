@@ -57,11 +57,11 @@ function* windowsOf(text: string, size: number, overlap: number): Generator<Text
   }
 }
 
-/** The place `characters` characters behind `from`; a pair of surrogates is one. */
+/** The offset `characters` characters behind `from`; a pair of surrogates is one. */
 function forward(text: string, from: number, characters: number): number {
-  let place = from;
-  for (let count = 0; count < characters && place < text.length; count += 1) {
-    place += (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
+  let offset = from;
+  for (let count = 0; count < characters && offset < text.length; count += 1) {
+    offset += (text.codePointAt(offset) ?? 0) > 0xffff ? 2 : 1;
   }
-  return place;
+  return offset;
 }

@@ -26,7 +26,7 @@ export async function piecesOf(
 ): Promise<Piece[]> {
   const cut = await cutText(text, chunker, cutting);
   refuseTooMany(text, chunker, cut.length, cut.at(-1)?.end ?? 0, vectorBytes);
-  const [starts, ends] = [new BytePlaces(text), new BytePlaces(text)];
+  const [starts, ends] = [new ByteOffsets(text), new ByteOffsets(text)];
   return cut.map(({ start, end }) => {
     const piece = text.slice(start, end);
     return { text: piece, start: starts.at(start), end: ends.at(end), hash: sourceHash(vectorFingerprint, piece) };
@@ -42,8 +42,8 @@ function refuseTooMany(text: string, chunker: ChunkerConfig, count: number, end:
   throw new ServiceError('limit_exceeded', `the text makes more than ${most} chunks, which is the most; ${remedy}`);
 }
 
-/** Turns places in a string into bytes of its UTF-8; places that rise from call to call are counted once. */
-class BytePlaces {
+/** Turns offsets in a string into offsets in its UTF-8; offsets that rise from call to call are counted once. */
+class ByteOffsets {
   readonly #text: string;
   #unit = 0;
   #bytes = 0;

@@ -81,10 +81,15 @@ export class TemplateMedia {
     return content;
   }
 
-  async #contentOf(place: MediaDirective, where: string, budget: MediaBudget, call: Call): Promise<TemplateContent> {
-    const { bytes, mediaType } = await this.#load(place.url, where, budget, call.signal);
+  async #contentOf(
+    directive: MediaDirective,
+    where: string,
+    budget: MediaBudget,
+    call: Call,
+  ): Promise<TemplateContent> {
+    const { bytes, mediaType } = await this.#load(directive.url, where, budget, call.signal);
     const declared = (mediaType ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
-    if (startsWith(bytes, '%PDF-')) return await this.#pdf(place, bytes, where, budget, call);
+    if (startsWith(bytes, '%PDF-')) return await this.#pdf(directive, bytes, where, budget, call);
     if (isHtml(declared, bytes)) return await this.#html(bytes, where, call);
     if (textTypes.test(declared)) return textIn(bytes, where).slice(0, textCharsMax);
     return await this.#imageOrSound(bytes, declared, where, budget, call);

@@ -1,7 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import { type Chunked, type ChunkRequest, chunkText } from '../../inference/chunking/chunk-text.ts';
 import type { Inference } from '../../inference/inference.ts';
-import { CodePointPlaces } from '../../lib/text/code-points.ts';
+import { CodePointOffsets } from '../../lib/text/code-points.ts';
 import { fixedChunker } from '../../models/model-registry.ts';
 import { type ChunkBody, chunkRequestSchema, chunkResponseSchema } from '../../protocol/inference/chunk.ts';
 import { usageOf } from '../../protocol/inference/usage.ts';
@@ -67,8 +67,8 @@ function textOf(text: ChunkBody['text'], input: ChunkBody['input']): string {
 }
 
 function chunkAnswer(text: string, { model, chunks, tokens, cacheHit }: Chunked): object {
-  const starts = new CodePointPlaces(text);
-  const ends = new CodePointPlaces(text);
+  const starts = new CodePointOffsets(text);
+  const ends = new CodePointOffsets(text);
   const data = chunks.map(({ start, end }, index) => ({
     object: 'chunk',
     index,

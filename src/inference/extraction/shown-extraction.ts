@@ -1,4 +1,4 @@
-import { CodePointPlaces } from '../../lib/text/code-points.ts';
+import { CodePointOffsets } from '../../lib/text/code-points.ts';
 import type { Extraction, ExtractionSchema, FoundText } from './extraction-schema.ts';
 
 interface ShownParts {
@@ -15,19 +15,19 @@ export function shownExtraction(
   schema: ExtractionSchema,
   parts: ShownParts,
 ): Record<string, unknown> {
-  const places = new CodePointPlaces(text);
+  const offsets = new CodePointOffsets(text);
   const placed = ({ value, score, start, end }: FoundText) => ({
     value,
     ...(parts.scores ? { score } : {}),
     ...(parts.spans && start !== undefined && end !== undefined
-      ? { start: places.at(start), end: places.at(end) }
+      ? { start: offsets.at(start), end: offsets.at(end) }
       : {}),
   });
   const entities = extraction.entities.map(({ label, start, end, score }) => ({
     label,
     text: text.slice(start, end),
-    start: places.at(start),
-    end: places.at(end),
+    start: offsets.at(start),
+    end: offsets.at(end),
     score,
   }));
   const relations = extraction.relations.map(({ type, source, target, score }) => ({

@@ -1,10 +1,10 @@
 const surrogate = /[\ud800-\udfff]/;
 
 /**
- * Turns places in a string (UTF-16) into numbers of characters (Unicode code points), as most languages count them. Where
+ * Turns offsets in a string (UTF-16) into offsets in characters (Unicode code points), as most languages count them. Where
  * every character takes one unit, and in most texts it does, that is free.
  */
-export class CodePointPlaces {
+export class CodePointOffsets {
   readonly #text: string;
   readonly #same: boolean;
   #unit = 0;
@@ -15,7 +15,7 @@ export class CodePointPlaces {
     this.#same = !surrogate.test(text);
   }
 
-  /** Places that rise from call to call are counted once. */
+  /** Offsets that rise from call to call are counted once. */
   at(unit: number): number {
     if (this.#same) return unit;
     if (unit < this.#unit) {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
 import type { ModelKind } from '../../protocol/models/model-kinds.ts';
 import type { ModelManifest } from '../../protocol/models/model-manifest.ts';
-import { checkFreePlace, type ModelPlace, modelDirectory, publishModel } from '../install-model.ts';
+import { checkIsFree, type ModelLocation, modelDirectory, publishModel } from '../install-model.ts';
 import { describeModel, type InstalledModel } from '../installed-model.ts';
 import { manifestFile } from '../model-folder.ts';
 import { packageWheel } from './archive/package-wheel.ts';
@@ -62,9 +62,9 @@ export interface PullOptions {
  */
 export async function pullModel(entry: PullEntry, options: PullOptions): Promise<InstalledModel> {
   requireDownloads(options.allowDownloads);
-  const place = { modelsDirectory: options.modelsDirectory, kind: entry.kind, name: entry.name };
-  checkFreePlace(place);
-  const incoming = incomingFolder(place);
+  const location = { modelsDirectory: options.modelsDirectory, kind: entry.kind, name: entry.name };
+  checkIsFree(location);
+  const incoming = incomingFolder(location);
   mkdirSync(join(incoming, 'parts'), { recursive: true });
   using _lock = lockPull(join(incoming, 'LOCK'));
   checkRoom(entry, options.modelsDirectory);
@@ -74,7 +74,7 @@ export async function pullModel(entry: PullEntry, options: PullOptions): Promise
   const source = [...new Set(used.map(({ from }) => withoutPath(from)))].join(', ');
   const digests = Object.fromEntries(used.map(({ path, sha256 }) => [path, sha256]));
   writeFileSync(join(folder, manifestFile), JSON.stringify({ ...entry.manifest, kind: entry.kind, source }));
-  const model = publishModel(folder, place, digests);
+  const model = publishModel(folder, location, digests);
   rmSync(incoming, { recursive: true, force: true });
   return model;
 }
@@ -99,7 +99,7 @@ export function requireDownloads(allowDownloads: boolean): void {
 }
 
 /** Where the files of an unfinished pull wait. */
-export function incomingFolder({ modelsDirectory, kind, name }: ModelPlace): string {
+export function incomingFolder({ modelsDirectory, kind, name }: ModelLocation): string {
   return join(modelsDirectory, kind, `.incoming-pull-${name.replace('/', '--')}`);
 }
 

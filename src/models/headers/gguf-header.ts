@@ -31,13 +31,13 @@ export interface GgufHeader {
   readonly typeBytes: ReadonlyMap<string, number>;
 }
 
-interface TensorPlace {
+interface TensorExtent {
   readonly name: string;
   readonly start: number;
   readonly end: number;
 }
 
-interface TensorRead extends TensorPlace {
+interface TensorRead extends TensorExtent {
   readonly elements: number;
   readonly type: string;
 }
@@ -156,7 +156,7 @@ class GgufReader {
     if (typeof alignment !== 'number' || alignment < 1 || alignment > 65_536 || (alignment & (alignment - 1)) !== 0) {
       throw this.#file.error(`has the alignment ${alignment}; it must be a power of two up to 65536`);
     }
-    const places: TensorPlace[] = [];
+    const extents: TensorExtent[] = [];
     const names = new Set<string>();
     let parameters = 0;
     let weightBytes = 0;
@@ -169,10 +169,10 @@ class GgufReader {
       const bytes = tensor.end - tensor.start;
       weightBytes += bytes;
       typeBytes.set(tensor.type, (typeBytes.get(tensor.type) ?? 0) + bytes);
-      places.push(tensor);
+      extents.push(tensor);
     }
     const dataStart = Math.ceil(this.#position / alignment) * alignment;
-    this.#checkPlaces(places, Math.max(0, this.#file.size - dataStart));
+    this.#checkExtents(extents, Math.max(0, this.#file.size - dataStart));
     return { parameters, weightBytes, typeBytes };
   }
 
@@ -200,16 +200,16 @@ class GgufReader {
     return { name, start, end: start + (elements / block.elements) * block.bytes, elements, type: block.name };
   }
 
-  #checkPlaces(places: TensorPlace[], dataBytes: number): void {
-    let before: TensorPlace | undefined;
-    for (const place of places.sort((a, b) => a.start - b.start)) {
-      if (place.end > dataBytes) {
-        throw this.#file.error(`has tensor "${place.name}" up to byte ${place.end} of ${dataBytes} bytes of weights`);
+  #checkExtents(extents: TensorExtent[], dataBytes: number): void {
+    let before: TensorExtent | undefined;
+    for (const extent of extents.sort((a, b) => a.start - b.start)) {
+      if (extent.end > dataBytes) {
+        throw this.#file.error(`has tensor "${extent.name}" up to byte ${extent.end} of ${dataBytes} bytes of weights`);
       }
-      if (before !== undefined && place.start < before.end) {
-        throw this.#file.error(`has the tensors "${before.name}" and "${place.name}" in the same place`);
+      if (before !== undefined && extent.start < before.end) {
+        throw this.#file.error(`has the tensors "${before.name}" and "${extent.name}" in the same place`);
       }
-      before = place;
+      before = extent;
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Caller } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import type { NativeEdgePlace } from '../../engine/native-graph.ts';
+import type { NativeEdgeCursor } from '../../engine/native-graph.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { readBase64 } from '../../lib/text/base64.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
@@ -44,7 +44,7 @@ export class GraphService {
   ): string | Promise<string> {
     const { key, type, limit = 100 } = asked;
     checkDocumentKey(key);
-    const after = asked.after === undefined ? null : readPlace(asked.after);
+    const after = asked.after === undefined ? null : readEdgeCursor(asked.after);
     const request: GraphSearchRequest = {
       search: { edges: { limit, after } },
       starts: [key],
@@ -208,10 +208,10 @@ function traversal(asked: TraverseRequest): GraphSearchRequest {
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Where a page begins. `as_text` in `native/graph` writes it. */
-function readPlace(text: string): NativeEdgePlace {
+function readEdgeCursor(text: string): NativeEdgeCursor {
   try {
-    const place: unknown = JSON.parse(utf8.decode(readBase64(text) ?? new Uint8Array()));
-    const [leadsIn, type, key] = Array.isArray(place) ? place : [];
+    const cursor: unknown = JSON.parse(utf8.decode(readBase64(text) ?? new Uint8Array()));
+    const [leadsIn, type, key] = Array.isArray(cursor) ? cursor : [];
     if (typeof leadsIn === 'boolean' && typeof type === 'string' && typeof key === 'string')
       return [leadsIn, type, key];
   } catch {

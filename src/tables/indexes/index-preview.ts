@@ -6,7 +6,7 @@ import { type CheckedIndexConfig, defineIndex } from '../../index-kinds/all-kind
 import { readIndexConfig } from '../../index-kinds/configuration/index-config.ts';
 import { shownIndexConfig } from '../../index-kinds/configuration/managed-source.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { CodePointPlaces } from '../../lib/text/code-points.ts';
+import { CodePointOffsets } from '../../lib/text/code-points.ts';
 import { hasExpired } from '../../lib/ttl.ts';
 import {
   type IndexPreview,
@@ -139,7 +139,7 @@ function shownText({
   const most = previewTextCharsMax;
   const shown = {
     text: text.slice(0, most).toWellFormed(),
-    characters: new CodePointPlaces(text).at(text.length),
+    characters: new CodePointOffsets(text).at(text.length),
   };
   if (chunks === undefined) return shown;
   const shownChunks = chunks

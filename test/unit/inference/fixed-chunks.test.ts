@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { chunkKey, openChunkCache } from '../../../src/inference/chunking/chunk-cache.ts';
 import { type FixedOptions, fixedChunks } from '../../../src/inference/chunking/fixed-chunks.ts';
 import { wordTokens } from '../../../src/inference/chunking/word-tokens.ts';
-import { CodePointPlaces } from '../../../src/lib/text/code-points.ts';
+import { CodePointOffsets } from '../../../src/lib/text/code-points.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 const tokensOf = (text: string) => {
@@ -79,11 +79,11 @@ describe('fixedChunks', () => {
   });
 });
 
-describe('places in characters', () => {
+describe('offsets in characters', () => {
   test('count a character of two units once', () => {
-    const places = new CodePointPlaces('a🎉b');
-    expect([0, 1, 3, 4, 1].map((unit) => places.at(unit))).toEqual([0, 1, 2, 3, 1]);
-    expect(new CodePointPlaces('plain').at(3)).toBe(3);
+    const offsets = new CodePointOffsets('a🎉b');
+    expect([0, 1, 3, 4, 1].map((unit) => offsets.at(unit))).toEqual([0, 1, 2, 3, 1]);
+    expect(new CodePointOffsets('plain').at(3)).toBe(3);
   });
 });
 

@@ -24,9 +24,9 @@ function readMessage(message: MessageBody, at: number): ChatMessage {
   if (content === null && calls.length === 0 && message.role !== 'assistant') throw invalid(at, 'content is missing');
   const parts: readonly MessagePart[] =
     content === null ? [] : typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-  const media = parts.flatMap((part, place) => {
+  const media = parts.flatMap((part, partAt) => {
     if (part.type === 'refusal') return [];
-    return mediaReference(part, `messages[${at}].content[${place}]`) ?? [];
+    return mediaReference(part, `messages[${at}].content[${partAt}]`) ?? [];
   });
   if (media.length > 0 && message.role !== 'user') throw invalid(at, 'images and sounds belong to user messages');
   return {
