@@ -121,7 +121,7 @@ async function runNative(): Promise<Outcome> {
 }
 
 /** A busy machine makes a test slow, not wrong. */
-const testTimeoutMs = 30_000;
+const testTimeoutMs = 120_000;
 
 async function runBun(tier: Tier, paths: string[]): Promise<Outcome> {
   // Read by test/support/test-server.ts.

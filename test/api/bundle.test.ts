@@ -16,7 +16,6 @@ beforeAll(async () => {
     dataDir: directory.path,
     main: bundledMain,
     arguments: models,
-    startDeadlineMs: 30_000,
   });
 });
 

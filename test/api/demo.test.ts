@@ -90,7 +90,7 @@ test('the demo writes every gloss once, waits until all are searchable, shows fi
   expect(recorded.paths).toHaveLength(2);
   expect(text).toMatch(/From one word to another: dog, cat {2}2 steps in \d+\.\d ms\n/);
   expect(text).toMatch(/ {3}word of a\n {2}is a kind of +word of b\n {2}of which a kind is +word of c\n/);
-}, 30_000);
+}, 120_000);
 
 test('the demo says in one sentence that no server answers', async () => {
   const terminal: Terminal = { write: () => {}, interactive: false, color: false, columns: 90 };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { FakeClock } from '../support/fake-clock.ts';
 import { type Answer, startTestServer, type TestServer } from '../support/test-server.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 const hour = 3_600_000;
 const increment = (key: string) => ({

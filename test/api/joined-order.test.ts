@@ -4,7 +4,7 @@ import { limits } from '../../src/config/limits.ts';
 import { table as grant, startGuardedServer } from '../support/access.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 interface Hit {
   _id: string;

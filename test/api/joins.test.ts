@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { table as grant, startGuardedServer } from '../support/access.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 type Source = Record<string, unknown>;
 interface Result {

@@ -199,4 +199,4 @@ test('no reader is shown the body of a document that was hidden, while it change
   }
   await look();
   expect([...shown]).toEqual(['tv']);
-}, 60_000);
+}, 120_000);

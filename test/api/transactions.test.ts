@@ -3,7 +3,7 @@ import { table as grant, startGuardedServer } from '../support/access.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { type Answer, startTestServer, type TestServer } from '../support/test-server.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const root = '/db/v1/transactions';
 type Body = Record<string, unknown>;

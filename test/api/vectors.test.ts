@@ -5,7 +5,7 @@ import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 let server: TestServer;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { LocalRangeLog } from '../../src/replication/local-range-log.ts';
 import { createTable, documentOf, openTestStorage, temporaryDirectory } from '../storage/storage-fixture.ts';
 import { rangeLogContract } from './range-log.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 rangeLogContract(async () => {
   const directory = temporaryDirectory();

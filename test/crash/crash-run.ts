@@ -16,6 +16,8 @@ const clientCount = 4;
 const loadMsMax = 1_500;
 /** Often enough for index checkpoints, and the purges that follow them, to happen under load. */
 const environment = { SUNDEW__INDEXING__CHECKPOINT_INTERVAL: '1s' };
+/** The longest start after a kill that the fault matrix allows. */
+const startDeadlineMs = 10_000;
 
 /** One data directory, killed and reopened round after round beside a model. */
 export class CrashRun {
@@ -67,7 +69,13 @@ export class CrashRun {
     this.history.push(`power failure ${this.history.length + 1}: after ${afterMs} ms`);
     const shadow = openShadow(this.#dataDir);
     const control = new FaultControl(this.#controlPath);
-    await using server = await ChildServer.start({ dataDir: this.#dataDir, environment, control, shadow });
+    await using server = await ChildServer.start({
+      dataDir: this.#dataDir,
+      environment,
+      control,
+      shadow,
+      startDeadlineMs,
+    });
     if (disk) control.arm(disk);
     const stop = new AbortController();
     const load = Promise.all([...this.#clients, this.#scratch].map((client) => client.run(server.url, stop.signal)));
@@ -87,7 +95,7 @@ export class CrashRun {
   }
 
   async #prepare(): Promise<void> {
-    await using server = await ChildServer.start({ dataDir: this.#dataDir });
+    await using server = await ChildServer.start({ dataDir: this.#dataDir, startDeadlineMs });
     const wire = new WireClient(server.url);
     for (const [name, shards] of [
       ['one', 3],
@@ -145,7 +153,7 @@ export class CrashRun {
   }
 
   async #verify(): Promise<void> {
-    await using server = await ChildServer.start({ dataDir: this.#dataDir });
+    await using server = await ChildServer.start({ dataDir: this.#dataDir, startDeadlineMs });
     await resolveDoubts(server.url, this.#clients);
     await this.#scratch.resolve(server.url);
     const stale = this.#clients.flatMap((client) => client.staleWords());

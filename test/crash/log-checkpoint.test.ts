@@ -65,7 +65,7 @@ describe('a kill while the write-ahead log is copied into its file', () => {
       await using server = await place.start();
       expect([acknowledged, acknowledged + 1]).toContain(await versionIn(server));
     },
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   );
 });
 
@@ -94,7 +94,7 @@ describe('a disk that fails while the write-ahead log is copied into its file', 
       }
       expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
     },
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   );
 
   test(
@@ -117,6 +117,6 @@ describe('a disk that fails while the write-ahead log is copied into its file', 
       await using server = await place.start();
       expect(await versionIn(server)).toBeGreaterThanOrEqual(acknowledged);
     },
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   );
 });

@@ -7,7 +7,7 @@ import { WireClient } from '../support/fault/wire-client.ts';
 import { endOfRestore } from '../support/restore-jobs.ts';
 import { FaultPlace } from './fault-place.ts';
 
-const timeout = { timeout: 90_000 };
+const timeout = { timeout: 120_000 };
 const keys = Array.from({ length: 60 }, (_, n) => `${'0hqz'.charAt(n % 4)}${n}`);
 const sync: FaultCall[] = ['sync'];
 const changes: FaultCall[] = ['create', ...sync];

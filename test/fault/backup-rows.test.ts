@@ -5,7 +5,7 @@ import { forge, lines, ofPayload, size } from '../support/forged-backup.ts';
 import { endOfRestore } from '../support/restore-jobs.ts';
 import { FaultPlace } from './fault-place.ts';
 
-const timeout = { timeout: 90_000 };
+const timeout = { timeout: 120_000 };
 const tables = ['left', 'right'];
 const keys = Array.from({ length: 60 }, (_, n) => `${'0hqz'.charAt(n % 4)}${n}`);
 

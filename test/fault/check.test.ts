@@ -7,9 +7,9 @@ import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 import { offlineCheck } from './offline-check.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
-const timeout = { timeout: 30_000 };
+const timeout = { timeout: 120_000 };
 
 interface Details {
   status: { doc_count: number; rebuilding: boolean };

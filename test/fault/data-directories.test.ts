@@ -5,7 +5,7 @@ import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 import { offlineCheck } from './offline-check.ts';
 
-const timeout = { timeout: 60_000 };
+const timeout = { timeout: 120_000 };
 const fixtures = join(import.meta.dir, '../fixtures/data-directories');
 
 interface Expected {

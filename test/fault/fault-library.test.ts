@@ -7,7 +7,7 @@ import { DurableShadow } from '../support/fault/durable-shadow.ts';
 import { FaultControl, type FaultRule } from '../support/fault/fault-control.ts';
 import { faultLibrary } from '../support/fault/fault-library.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 /** Runs SQLite statements in a child under the fault library and says how each one ended. */
 async function runSql(

@@ -9,7 +9,7 @@ import { WireClient } from '../support/fault/wire-client.ts';
 import type { ShownEdge } from '../support/graph/graph-table.ts';
 import { expectClean } from './clean-failure.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let directory: string;
 let server: ChildServer;

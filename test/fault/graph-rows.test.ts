@@ -45,7 +45,7 @@ test('edges of artifacts are whole after kills while they are made, and none lea
   await until(async () => {
     const { body } = await wire.expect(200, 'GET', `${path}/indexes/g`);
     return (body as { status: { readiness: { complete: boolean } } }).status.readiness.complete;
-  }, 60_000);
+  }, 120_000);
   const random = new SeededRandom(7);
   for (const at of [5, 1, 7, ...Array.from({ length: 40 }, () => random.between(0, documents - 1))]) {
     const { body } = await wire.expect(200, 'GET', `${path}/indexes/g/edges?key=${key(at)}`);
@@ -93,7 +93,7 @@ test('an algorithm that is killed while it computes or writes is computed again,
     await until(async () => {
       job = (await wire.expect(200, 'GET', at)).body as unknown as Job;
       return job.progress.step !== 'waiting';
-    }, 60_000);
+    }, 120_000);
     await server.kill();
   }
   await using server = await place.start();

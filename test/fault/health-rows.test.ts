@@ -5,7 +5,7 @@ import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 
-const timeout = { timeout: 60_000 };
+const timeout = { timeout: 120_000 };
 
 interface Status {
   health: string;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 
-const timeout = { timeout: 60_000 };
+const timeout = { timeout: 120_000 };
 
 describe('a keyed write whose answer a crash has lost', () => {
   test.each([

@@ -9,7 +9,7 @@ import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 import { offlineCheck } from './offline-check.ts';
 
-const timeout = { timeout: 90_000 };
+const timeout = { timeout: 120_000 };
 const amber = { table: 't', full_text_search: { field: 'words', match: 'amber' }, fields: ['n'], limit: 1_000 };
 
 async function write(wire: WireClient, from: number, to: number): Promise<void> {

@@ -43,5 +43,5 @@ test(
     expect(found).toBeGreaterThan(50);
     expect(await wire.count('t')).toBe(300 + 18);
   },
-  { timeout: 60_000 },
+  { timeout: 120_000 },
 );

@@ -33,7 +33,7 @@ describe('a stop after writes to many tables', () => {
   test('makes all of them durable with a few syncs of the file system, and leaves nothing to replay', async () => {
     using place = new FaultPlace();
     {
-      await using server = await place.start({ startDeadlineMs: 60_000 });
+      await using server = await place.start();
       await writeAll(server);
       const single = place.control.arm({ calls: ['sync', 'directorySync'], path: '/ranges/', ...counting });
       const whole = place.control.arm({ calls: ['fileSystemSync'], path: '', ...counting });
@@ -45,7 +45,7 @@ describe('a stop after writes to many tables', () => {
     }
     expect(place.files('-wal')).toEqual([]);
     expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
-    await using server = await place.start({ startDeadlineMs: 60_000 });
+    await using server = await place.start();
     const metrics = await (await fetch(`${server.metricsUrl}/metrics`)).text();
     // No range was opened to replay anything.
     expect(metrics).toMatch(/^sundew_open_ranges 0$/m);
@@ -65,7 +65,7 @@ describe('a stop after writes to many tables', () => {
     using place = new FaultPlace();
     const shadow = new DurableShadow(place.dataDir, `${place.directory}/shadow`);
     {
-      await using server = await place.start({ shadow, startDeadlineMs: 60_000 });
+      await using server = await place.start({ shadow });
       await writeAll(server);
       const fault = place.control.arm(rule);
       await server.stop();
@@ -73,7 +73,7 @@ describe('a stop after writes to many tables', () => {
     }
     place.control.disarmAll();
     shadow.replace();
-    await using server = await place.start({ startDeadlineMs: 60_000 });
+    await using server = await place.start();
     await expectAllFound(server);
     expect((await server.stop()).code).toBe(0);
     expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });

@@ -10,7 +10,7 @@ import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 import { offlineCheck } from './offline-check.ts';
 
-const timeout = { timeout: 60_000 };
+const timeout = { timeout: 120_000 };
 
 /** Changes one bit of a file, `at` bytes from its start. */
 function flipBit(path: string, at: number): void {

@@ -12,7 +12,7 @@ import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 import { offlineCheck } from './offline-check.ts';
 
-const timeout = { timeout: 90_000 };
+const timeout = { timeout: 120_000 };
 const powerFailures = Number(process.env.SUNDEW_POWER_FAILURES ?? 8);
 const hour = 3_600_000;
 
@@ -37,7 +37,7 @@ describe('S02 the power fails', () => {
       }
       expect(run.acknowledged).toBeGreaterThan(20);
     },
-    { timeout: 30_000 + powerFailures * 8_000 },
+    { timeout: 120_000 + powerFailures * 16_000 },
   );
 
   test(
@@ -179,7 +179,7 @@ describe('S07 a full disk', () => {
       expect(server.log).toContain(place.dataDir);
       place.control.disarmAll();
       expect((await wire.batch('t', { inserts: { m: { words: 'birch' } } })).status).toBe(201);
-      await server.ready(20_000);
+      await server.ready(60_000);
       expect(await wire.count('t')).toBe(3);
     },
     timeout,

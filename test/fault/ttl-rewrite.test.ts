@@ -33,7 +33,7 @@ test('a kill interrupts the rewrite of TTL bases; the next start resumes it, and
     expect((await wire.expect(200, 'GET', '/db/v1/tables/t')).body).toHaveProperty('ttl_rewrite');
     await server.kill();
   }
-  await using server = await ChildServer.start({ dataDir, startDeadlineMs: 30_000 });
+  await using server = await ChildServer.start({ dataDir });
   const wire = new WireClient(server.url);
   const isRunning = async () => 'ttl_rewrite' in ((await wire.expect(200, 'GET', '/db/v1/tables/t')).body as object);
   await until(async () => !(await isRunning()));

@@ -100,7 +100,7 @@ describe('a chunker by a model', () => {
     await other.send('POST', '/db/v1/tables/waiting/batch', { inserts: { a: { text } } });
     const status = async () =>
       (await other.send<{ status: Status }>('GET', '/db/v1/tables/waiting/indexes/parts')).body.status;
-    await until(async () => (await status()).readiness.state !== 'ready', 30_000);
+    await until(async () => (await status()).readiness.state !== 'ready');
     expect(await status()).toMatchObject({ searchable_vectors: 0, source_coverage: { failed: 0 } });
     cpSync(fixtures, join(directory.path, 'chunkers'), { recursive: true });
     await until(async () => (await status()).readiness.state === 'ready', 60_000);

@@ -4,7 +4,7 @@ import { WireClient } from '../support/fault/wire-client.ts';
 import { ModelService } from '../support/providers/model-service.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 /** The cost of models, by provider: the status and the metrics say what the providers themselves have counted. */
 

@@ -128,7 +128,7 @@ describe('media of a template', () => {
     const [first, second] = await resolve(open(), '{{media deep}}{{media wide}}', { deep, wide });
     expect(first).toBe('end');
     expect(second).toStartWith('a, b\na, b\n');
-  }, 60_000);
+  }, 120_000);
 });
 
 describe('media over HTTP', () => {

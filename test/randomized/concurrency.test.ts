@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { ChildServer } from '../support/fault/child-server.ts';
 import { type JsonDocument, WireClient } from '../support/fault/wire-client.ts';
 
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 let directory: string;
 let server: ChildServer;

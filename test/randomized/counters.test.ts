@@ -115,7 +115,7 @@ test(`counters are right after writes, kills and rebuilds (seed ${seed})`, async
       }
       if (random.chance(0.3)) {
         await server.kill();
-        server = await ChildServer.start({ dataDir, startDeadlineMs: 60_000 });
+        server = await ChildServer.start({ dataDir });
       }
       if (random.chance(0.2)) {
         const wire = new WireClient(server.url);

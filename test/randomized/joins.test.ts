@@ -157,7 +157,7 @@ beforeAll(async () => {
       await database.services.writes.batch(name, bodyOf({ inserts, sync_level: 'full_index' }), testCaller());
     }
   }
-}, 60_000);
+}, 120_000);
 
 afterAll(async () => {
   for (const database of databases) await database.close();

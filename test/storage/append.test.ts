@@ -15,7 +15,7 @@ import {
   write,
 } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 describe('appending to one range', () => {
   test('puts, deletes and transforms answer with counts and images, and survive a reopen', async () => {

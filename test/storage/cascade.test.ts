@@ -3,7 +3,7 @@ import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import { authorCount, fillTables, rangesOf } from './cascade-tables.ts';
 import { documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const child = new URL('./cascade-child.ts', import.meta.url).pathname;
 

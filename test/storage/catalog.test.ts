@@ -13,7 +13,7 @@ import {
   write,
 } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 test('tables, ranges and indexes are listed as they were created, also after a reopen', async () => {
   using directory = temporaryDirectory();

@@ -5,7 +5,7 @@ import { DataDirectory } from '../../src/storage/directory/data-directory.ts';
 import { DataLock } from '../../src/storage/directory/data-lock.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const holder = new URL('./lock-holder.ts', import.meta.url).pathname;
 

@@ -5,7 +5,7 @@ import { faultLibrary } from '../support/fault/fault-library.ts';
 import type { FaultStep } from './disk-fault-child.ts';
 import { documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const child = new URL('./disk-fault-child.ts', import.meta.url).pathname;
 

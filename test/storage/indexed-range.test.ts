@@ -16,7 +16,7 @@ import {
   write,
 } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const { put: document, delete: gone, partPut: vector } = rowKind;
 const bounds = {

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { failure, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const job = { kind: 'backup', principal: 'ann', idempotencyKey: 'k', requestHash: 'h', state: '{}', createdMs: 5 };
 

@@ -25,7 +25,7 @@ interface TopologyRange {
 
 /** A server that keeps few ranges open, and what it tells of all of them. */
 async function start(dataDir: string) {
-  const server = await ChildServer.start({ dataDir, environment, startDeadlineMs: 30_000 });
+  const server = await ChildServer.start({ dataDir, environment });
   const wire = new WireClient(server.url);
   const metrics = async () => {
     const text = await (await fetch(`${server.metricsUrl}/metrics`)).text();
@@ -159,7 +159,7 @@ test('tables that are written in turn hold no threads, and have nothing to repla
   const dataDir = join(directory.path, 'data');
   const many = 60;
   {
-    await using server = await ChildServer.start({ dataDir, startDeadlineMs: 30_000 });
+    await using server = await ChildServer.start({ dataDir });
     const wire = new WireClient(server.url);
     for (let table = 0; table < many; table += 1) await wire.createTable(nameOf(table));
     const threads = () => readdirSync(`/proc/${server.pid}/task`).length;

@@ -21,7 +21,7 @@ import {
   write,
 } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const words = ['amber', 'birch', 'cedar', 'hölzern', '🌲', 'thread'];
 const documentAt = (n: number) => ({

@@ -19,7 +19,7 @@ import {
   write,
 } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -5,7 +5,7 @@ import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import { openBehind } from '../support/behind-the-server.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory, write } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 /** A closed range file with the documents a, b and c, a vector of b, and a tombstone. */
 async function closedRange(directory: string): Promise<{ file: string; id: number }> {

@@ -4,7 +4,7 @@ import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import { readVector } from '../support/vectors/vector-part.ts';
 import { createTable, documentOf, openTestStorage, temporaryDirectory } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const child = new URL('./crash-child.ts', import.meta.url).pathname;
 

@@ -7,7 +7,7 @@ import { WalMaintenance } from '../../src/storage/wal/wal-maintenance.ts';
 import { createTable, frameOf, group, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
 
 const rowBytes = 512 * 1_024;
-const timeoutMs = 60_000;
+const timeoutMs = 120_000;
 
 /** A file with one table of blobs, and its maintenance. */
 function keptFile(directory: string) {

@@ -6,7 +6,7 @@ import { checkRangeFile } from '../../src/storage/check/range-check.ts';
 import { inspectWal } from '../../src/storage/wal/wal-inspection.ts';
 import { createTable, documentOf, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const header = 32;
 const frame = 24 + 4_096;

@@ -3,7 +3,7 @@ import type { RestoreJobBody } from '../../src/protocol/database/restores.ts';
 import type { TestServer } from './test-server.ts';
 
 const pollMs = 20;
-const deadlineMs = 45_000;
+const deadlineMs = 90_000;
 
 /** Waits until a restore has ended and returns it. */
 export async function endOfRestore(server: Pick<TestServer, 'send'>, jobId: string): Promise<RestoreJobBody> {

@@ -118,7 +118,7 @@ describe('a client of the OpenAI interface', () => {
     for (const request of requests) {
       expect(await request.catch((error: unknown) => error)).toMatchObject({ status: 401, code: 'unauthorized' });
     }
-  }, 60_000);
+  }, 120_000);
 });
 
 describe('roles of roles', () => {

@@ -5,7 +5,7 @@ import { BackupBucket } from '../../support/backup-bucket.ts';
 import { endOfRestore, restore } from '../../support/restore-jobs.ts';
 import type { TestServer } from '../../support/test-server.ts';
 
-const timeout = { timeout: 60_000 };
+const timeout = { timeout: 120_000 };
 
 async function fill(server: TestServer): Promise<void> {
   await server.send('POST', '/db/v1/tables/t', { num_shards: 2 });

@@ -3,7 +3,7 @@ import { BackupBucket } from '../../support/backup-bucket.ts';
 import { restore } from '../../support/restore-jobs.ts';
 import type { TestServer } from '../../support/test-server.ts';
 
-const timeout = { timeout: 60_000 };
+const timeout = { timeout: 120_000 };
 const request = { backup_id: 'b', location: 's3://backups/nightly' };
 const over = { ...request, restore_mode: 'overwrite' };
 

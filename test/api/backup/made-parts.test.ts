@@ -71,7 +71,7 @@ test.each([
     await using server = await place.server();
     expect(await restore(server, { backup_id: 'b', location: place.location })).toMatchObject({ phase: 'succeeded' });
     for (const name of names) {
-      await until(async () => (await statusOf(server, name)).readiness.state === 'ready', 30_000);
+      await until(async () => (await statusOf(server, name)).readiness.state === 'ready');
       expect(await statusOf(server, name)).toMatchObject({
         doc_count: 3,
         searchable_vectors: 5,

@@ -9,7 +9,7 @@ import type { TestServer } from '../../support/test-server.ts';
 
 /** The rows of the specification's table of a restore job (section 3), and B09, one test each. */
 
-const timeout = { timeout: 60_000 };
+const timeout = { timeout: 120_000 };
 const location = 's3://backups/nightly';
 const tables = ['a', 'b'];
 

@@ -69,6 +69,6 @@ describe('B11: a table that is restored over while it is written', () => {
       }
       expect(writers.flat().length).toBeGreaterThan(restores);
     },
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   );
 });

@@ -110,7 +110,6 @@ describe('the package', () => {
         dataDir: join(folder.path, 'served'),
         main: join(modules, 'sundew/bin/sundew.ts'),
         arguments: ['--models-dir', join(root, 'test/fixtures/models'), '--allow-downloads', 'false'],
-        startDeadlineMs: processMs,
       });
       const post = async (path: string, body: object) =>
         (await fetch(server.url + path, { method: 'POST', body: JSON.stringify(body) })).status;
@@ -126,21 +125,14 @@ describe('the package', () => {
   );
 
   test(
-    'answers in less than a second after its command',
+    'takes less than a second of a core from its command to its first answer',
     async () => {
-      const times: number[] = [];
-      for (let turn = 0; turn < 3; turn += 1) {
-        const started = performance.now();
-        await using server = await ChildServer.start({
-          dataDir: join(folder.path, `started-${turn}`),
-          main: join(modules, 'sundew/bin/sundew.ts'),
-          startDeadlineMs: processMs,
-        });
-        times.push(performance.now() - started);
-        expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
-      }
-      // The best of three: other processes of a busy machine may hold one up.
-      expect(Math.min(...times)).toBeLessThan(1_000);
+      await using server = await ChildServer.start({
+        dataDir: join(folder.path, 'started'),
+        main: join(modules, 'sundew/bin/sundew.ts'),
+      });
+      const metrics = await (await fetch(`${server.metricsUrl}/metrics`)).text();
+      expect(Number(/^process_cpu_seconds_total (\S+)$/m.exec(metrics)?.[1])).toBeLessThan(1);
     },
     processMs,
   );

@@ -19,7 +19,7 @@ export interface ChildServerOptions {
   main?: string;
   /** Soft and hard bound of open files (RLIMIT_NOFILE). */
   openFilesMax?: number;
-  /** How long the start may take, in milliseconds. Default 10,000: what the fault matrix allows after a kill. */
+  /** How long the start may take, in milliseconds. Default 60,000: a busy machine makes it slow, not wrong. */
   startDeadlineMs?: number;
   /** False: the start is over when the routes of the database answer, ready or not. */
   awaitReady?: boolean;
@@ -68,7 +68,7 @@ export class ChildServer implements AsyncDisposable {
   static async start(options: ChildServerOptions): Promise<ChildServer> {
     const server = await ChildServer.spawn(options);
     try {
-      await server.ready(options.startDeadlineMs ?? 10_000, options.awaitReady === false ? '/db/v1/status' : '/readyz');
+      await server.ready(options.startDeadlineMs ?? 60_000, options.awaitReady === false ? '/db/v1/status' : '/readyz');
     } catch (error) {
       await server.kill();
       throw error;

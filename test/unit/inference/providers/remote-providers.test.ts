@@ -177,7 +177,7 @@ describe('an embedder of another service', () => {
       );
     const embedded = embedderOf('openai', service).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
     await expect(embedded).rejects.toThrow('answered more than 67108864 bytes');
-  }, 60_000);
+  }, 120_000);
 
   test('shows no key in its errors, also where the service repeats it', async () => {
     await using service = new ModelService('openai');
