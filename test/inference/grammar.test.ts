@@ -101,25 +101,36 @@ describe('an ambiguous grammar holds up nobody', () => {
 });
 
 test('an output whose client has left gives its sequence away within a token, also while it follows a grammar', async () => {
-  const single = fixtureModel('generators', 'chain', { parallelSequences: 1 });
-  const control = new AbortController();
-  const started = Promise.withResolvers<void>();
+  const single = fixtureModel('generators', 'chain', { parallelSequences: 1, contextTokensMax: 4_096 });
   const constraint = { grammar: 'root ::= x*\nx ::= [a-z ] | [a-y ] | [a-x ]', after: undefined };
-  const input = generateInput('forever', { constraint, stream: true, tokensMax: 900 });
-  let events = 0;
-  const running = pool().run(single, 'generate', input, {
-    signal: control.signal,
-    onEvent: () => {
-      events += 1;
-      started.resolve();
-    },
+  const input = generateInput('forever', { constraint, tokensMax: 3_000 });
+  // The machine may be busy with something else: the least of some times is its own.
+  const leastMs = async (work: () => Promise<unknown>) => {
+    const tookMs: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      const startMs = systemClock.monotonicMs();
+      await work();
+      tookMs.push(systemClock.monotonicMs() - startMs);
+    }
+    return Math.min(...tookMs);
+  };
+  const wholeMs = await leastMs(() => pool().run(single, 'generate', input));
+  const leftMs = await leastMs(async () => {
+    const control = new AbortController();
+    const started = Promise.withResolvers<void>();
+    const running = pool().run(
+      single,
+      'generate',
+      { ...input, stream: true },
+      { signal: control.signal, onEvent: () => started.resolve() },
+    );
+    await started.promise;
+    control.abort(new Error('gone'));
+    expect(await running.catch(String)).toBe('Error: gone');
+    // There is one sequence: this has to wait until it is free.
+    expect(await pool().run(single, 'generate', generateInput('hello'))).toMatchObject({ text: ' from the chain.' });
   });
-  await started.promise;
-  control.abort(new Error('gone'));
-  expect(await running.catch(String)).toBe('Error: gone');
-  // There is one sequence: it would have to wait for 900 tokens.
-  expect(await pool().run(single, 'generate', generateInput('hello'))).toMatchObject({ text: ' from the chain.' });
-  expect(events).toBeLessThan(450);
+  expect(leftMs).toBeLessThan(wholeMs / 20);
 });
 
 test('no grammar ends the process', async () => {

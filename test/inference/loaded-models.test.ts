@@ -33,7 +33,12 @@ test('a model that works is unloaded once it has finished', async () => {
   const answer = await fetch(`${server.url}/v1/chat/completions`, {
     method: 'POST',
     signal: stop.signal,
-    body: JSON.stringify({ model: 'chain', messages: [{ role: 'user', content: 'forever' }], stream: true }),
+    body: JSON.stringify({
+      model: 'chain',
+      messages: [{ role: 'user', content: 'forever' }],
+      stream: true,
+      max_tokens: 4_000,
+    }),
   });
   const reader = answer.body?.getReader();
   await reader?.read();

@@ -4,7 +4,8 @@ import { generateInput } from '../support/inference/generate-input.ts';
 import { fixtureModel, poolOfTests } from '../support/inference/inference-pool.ts';
 
 const chain = fixtureModel('generators', 'chain');
-const single = fixtureModel('generators', 'chain', { parallelSequences: 1 });
+/** Has room for an output that goes on while a busy machine does something else. */
+const single = fixtureModel('generators', 'chain', { parallelSequences: 1, contextTokensMax: 4_096 });
 const count = ' one two three four five six seven eight nine ten';
 const answer = ' from the chain.';
 const pool = poolOfTests();
@@ -72,7 +73,7 @@ describe('a request that nobody waits for any more', () => {
     const endless = new AbortController();
     const waiting = new AbortController();
     const started = Promise.withResolvers<void>();
-    const forever = generateInput('forever', { stream: true, tokensMax: 1_000 });
+    const forever = generateInput('forever', { stream: true, tokensMax: 4_000 });
     const first = pool().run(single, 'generate', forever, {
       signal: endless.signal,
       onEvent: () => started.resolve(),
@@ -99,7 +100,7 @@ describe('a request that nobody waits for any more', () => {
 
   test('takes its whole batch along', async () => {
     const control = new AbortController();
-    const items = Array.from({ length: 9 }, () => generateInput('forever', { tokensMax: 1_000 }));
+    const items = Array.from({ length: 9 }, () => generateInput('forever', { tokensMax: 4_000 }));
     const batch = pool().run(single, 'generateBatch', { items }, { signal: control.signal });
     const after = pool().run(single, 'generate', generateInput('hello'));
     control.abort(new Error('gone'));
