@@ -2,6 +2,7 @@ import type { AllowedVariable } from '../../config/named-sections/credential-kin
 import { mayReceive, namesHost } from '../../config/named-sections/host-pattern.ts';
 import { parseReferences, type Reference, variableOfSecret } from '../../lib/text/credential-references.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { redacted, redactedCharsMin } from './redaction.ts';
 import type { SecretStore } from './secret-store.ts';
 
 interface CredentialsDeps {
@@ -17,9 +18,6 @@ interface ReferredValue {
   readonly value: string;
   readonly hosts: readonly string[] | undefined;
 }
-
-/** Shorter values are words that a text may have by chance. */
-const redactedCharsMin = 4;
 
 /** Puts the values of secrets and variables in the place of references, for one host at a time. */
 export class Credentials {
@@ -57,8 +55,10 @@ export class Credentials {
   redact(text: string): string {
     const { secrets, variables } = this.#deps;
     const values = [...[...secrets.records().values()].map(({ value }) => value), ...variables().values()];
-    const long = values.filter(({ length }) => length >= redactedCharsMin).sort((a, b) => b.length - a.length);
-    return long.reduce((redacted, value) => redacted.replaceAll(value, '(secret)'), text);
+    return redacted(
+      text,
+      values.filter(({ length }) => length >= redactedCharsMin),
+    );
   }
 
   #valueOf(reference: Reference, url: URL): string {

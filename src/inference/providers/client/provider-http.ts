@@ -1,5 +1,6 @@
 import type { Credentials } from '../../../access/secrets/credentials.ts';
 import type { ProviderHosts } from '../../../access/secrets/provider-hosts.ts';
+import { redacted } from '../../../access/secrets/redaction.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { MiB } from '../../../lib/units.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
@@ -143,8 +144,11 @@ export class ProviderHttp {
   }
 
   #shown(text: string, { secrets }: ProviderRequest): string {
-    const own = secrets.reduce((shown, secret) => (secret === '' ? shown : shown.replaceAll(secret, '(secret)')), text);
-    return this.#deps.credentials.redact(own).replaceAll(/\s+/g, ' ').trim().slice(0, excerptCharsMax);
+    return this.#deps.credentials
+      .redact(redacted(text, secrets))
+      .replaceAll(/\s+/g, ' ')
+      .trim()
+      .slice(0, excerptCharsMax);
   }
 }
 
