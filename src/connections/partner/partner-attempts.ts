@@ -33,6 +33,7 @@ export interface AttemptState {
 
 interface Attempt {
   readonly connectionId: string;
+  readonly user: string;
   readonly verifier: string;
   readonly redirectUri: string;
   readonly startedMs: number;
@@ -47,6 +48,9 @@ const attemptLifeMs = 10 * 60_000;
 /** How long the end of an attempt is told. */
 const attemptKeptMs = 60 * 60_000;
 const pendingMax = 100;
+/** Of those, the pending logins of one user. */
+const userPendingMax = 25;
+/** Attempts that are kept; those that ended longest ago are forgotten first. */
 const attemptsMax = 1_000;
 const idBytes = 16;
 const errorCharsMax = 200;
@@ -62,19 +66,20 @@ export class PartnerAttempts {
     this.#deps = deps;
   }
 
-  /** Begins a login. Throws `partner_not_configured`, and `unavailable` where the callback has no port or too many wait. */
-  authorize(connectionId: string): StartedAttempt {
+  /**
+   * Begins a login for a user, as `ownerOf` writes it. Throws `partner_not_configured`, and `unavailable` where the callback has
+   * no port or too many wait.
+   */
+  authorize(connectionId: string, user: string): StartedAttempt {
     const { oauth, clock, randomBytes } = this.#deps;
-    this.#forget();
-    if (this.#pending().length >= pendingMax || this.#attempts.size >= attemptsMax) {
-      throw new ServiceError('unavailable', `${pendingMax} logins are pending, which is the most; try again later`);
-    }
+    this.#makeRoom(user);
     const { redirectUri } = this.#listening();
     const secrets = newAuthorizationSecrets(randomBytes);
     const authorizationUrl = oauth.authorizationUrl(redirectUri, secrets);
     const id = base64url(randomBytes(idBytes));
     this.#attempts.set(id, {
       connectionId,
+      user,
       verifier: secrets.verifier,
       redirectUri,
       startedMs: clock.monotonicMs(),
@@ -160,6 +165,22 @@ export class PartnerAttempts {
 
   #pending(): Attempt[] {
     return [...this.#attempts.values()].filter((each) => each.status === 'pending' && !this.#isExpired(each));
+  }
+
+  #makeRoom(user: string): void {
+    this.#forget();
+    const pending = this.#pending();
+    if (pending.length >= pendingMax) {
+      throw new ServiceError('unavailable', `${pendingMax} logins are pending, which is the most; try again later`);
+    }
+    if (user !== '' && pending.filter((each) => each.user === user).length >= userPendingMax) {
+      const message = `one user has at most ${userPendingMax} pending logins; end some of them, or try again later`;
+      throw new ServiceError('unavailable', message);
+    }
+    for (const [id, attempt] of this.#attempts) {
+      if (this.#attempts.size < attemptsMax) break;
+      if (!pending.includes(attempt)) this.#attempts.delete(id);
+    }
   }
 
   #forget(): void {

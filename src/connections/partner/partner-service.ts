@@ -1,4 +1,4 @@
-import { type Caller, requireInference } from '../../access/principal.ts';
+import { type Caller, ownerOf, requireInference } from '../../access/principal.ts';
 import type { PartnerAccount, PartnerAccounts } from './partner-accounts.ts';
 import type { AttemptState, PartnerAttempts, StartedAttempt } from './partner-attempts.ts';
 import type { PartnerConnections, PartnerModel } from './partner-connections.ts';
@@ -20,7 +20,7 @@ export class PartnerService {
   /** Begins a login. Fails with `partner_not_configured` and `unavailable`. */
   authorize(connectionId: string, caller: Caller): StartedAttempt {
     requireInference(caller, 'write');
-    return this.#deps.attempts.authorize(connectionId);
+    return this.#deps.attempts.authorize(connectionId, ownerOf(caller.principal));
   }
 
   /** How a login stands. Fails with `attempt_not_found`. */

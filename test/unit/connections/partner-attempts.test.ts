@@ -1,0 +1,43 @@
+import { afterEach, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
+import { PartnerAttempts } from '../../../src/connections/partner/partner-attempts.ts';
+import type { PartnerConnections } from '../../../src/connections/partner/partner-connections.ts';
+import type { PartnerOAuth } from '../../../src/connections/partner/partner-oauth.ts';
+import { FakeClock } from '../../support/fake-clock.ts';
+
+let attempts: PartnerAttempts;
+
+function open(): PartnerAttempts {
+  attempts = new PartnerAttempts({
+    oauth: { authorizationUrl: () => 'https://partner.example/authorize' } as unknown as PartnerOAuth,
+    connections: {} as PartnerConnections,
+    clock: new FakeClock(),
+    randomBytes,
+    callbackPort: () => 0,
+    onFailed: () => undefined,
+  });
+  return attempts;
+}
+
+afterEach(() => attempts.stop());
+
+test('one user leaves most of the pending logins to others', () => {
+  const logins = open();
+  for (let at = 0; at < 25; at += 1) logins.authorize('mine', 'ann 1');
+  expect(() => logins.authorize('mine', 'ann 1')).toThrow('one user has at most 25 pending logins');
+  for (const user of ['ben 1', 'cid 1', 'dan 1']) {
+    for (let at = 0; at < 25; at += 1) expect(logins.find(logins.authorize('mine', user).id).status).toBe('pending');
+  }
+  expect(() => logins.authorize('mine', 'eve 1')).toThrow('100 logins are pending');
+});
+
+test('logins that have ended stand in the way of no other, however many there were', () => {
+  const logins = open();
+  const { id } = logins.authorize('other', 'ben 1');
+  for (let at = 0; at < 1_100; at += 1) {
+    logins.authorize('mine', 'ann 1');
+    logins.cancel('mine');
+  }
+  expect(logins.find(id).status).toBe('pending');
+  expect(logins.find(logins.authorize('mine', 'ben 1').id).status).toBe('pending');
+});
