@@ -41,7 +41,8 @@ describe('a route asks who calls it before it reads the body', () => {
     [granted('*', 'admin'), '/admin', 403],
   ];
   test.each(cases)('%j on %s is answered %d', async (principal, path, status) => {
-    const app = testApp({ routes, authenticator: { identify: () => ({ principal, rowFilter: undefined }) } });
+    const session = { principal, rowFilter: undefined };
+    const app = testApp({ routes, authenticator: { identify: () => session, sessionNow: () => session } });
     const headers = { 'content-length': '11' };
     const request = new Request(`http://localhost${path}`, { method: 'POST', body: 'more than 10', headers });
     expect((await app.handle(request)).status).toBe(status);

@@ -1,8 +1,10 @@
 import type { Clock } from '../../lib/clock.ts';
+import { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { AccessState, Session } from '../access-state.ts';
+import type { Caller } from '../principal.ts';
 import { type Credential, readCredential } from './credentials.ts';
-import { FailureThrottle } from './failure-throttle.ts';
+import { FailureThrottle, groupOf } from './failure-throttle.ts';
 import { isSecret } from './key-secret.ts';
 import type { Passwords } from './passwords.ts';
 import { VerifiedCredentials } from './verified-credentials.ts';
@@ -22,6 +24,8 @@ export interface Authenticator {
    * `unauthorized` and `too_many_attempts`. It answers at once but where a password has to be hashed.
    */
   identify(headers: Headers, origin: Origin): Session | Promise<Session>;
+  /** The session that a caller who was identified before has now; undefined where it may not come in any more. */
+  sessionNow(caller: Pick<Caller, 'principal' | 'keyId'>): Session | undefined;
 }
 
 const passwordKeptMs = 60_000;
@@ -41,6 +45,7 @@ export class CatalogAuthenticator implements Authenticator {
   readonly #deps: Deps;
   readonly #throttle: FailureThrottle;
   readonly #verified: VerifiedCredentials;
+  readonly #turns = new KeyedMutex();
   /** Counts the calls of `forget`, so that what was being checked meanwhile is not remembered. */
   #epoch = 0;
 
@@ -67,6 +72,17 @@ export class CatalogAuthenticator implements Authenticator {
       : this.#identifyUser(credential, header, origin.clientAddress());
   }
 
+  sessionNow({ principal, keyId }: Pick<Caller, 'principal' | 'keyId'>): Session | undefined {
+    if (principal.kind === 'everyone') return undefined;
+    const { state, clock } = this.#deps;
+    const user = state.user(principal.name);
+    if (user?.createdMs !== principal.madeMs) return undefined;
+    if (keyId === undefined) return state.heldBy(user).withPassword;
+    const key = state.key(keyId);
+    const isOver = key?.expiresMs !== undefined && clock.nowMs() >= key.expiresMs;
+    return key === undefined || isOver ? undefined : state.heldByKey(key)?.withKey;
+  }
+
   /** After every change of users, grants, keys or row filters. */
   forget(): void {
     this.#epoch += 1;
@@ -88,24 +104,40 @@ export class CatalogAuthenticator implements Authenticator {
     return held.withKey;
   }
 
-  async #identifyUser(
+  /**
+   * One password of a client is hashed at a time: those that guess in parallel wait for each other, and not everybody else for
+   * them; and a client that has guessed too often is refused before the next one is hashed.
+   */
+  #identifyUser(
+    credential: Extract<Credential, { kind: 'password' }>,
+    header: string,
+    client: string | undefined,
+  ): Promise<Session> {
+    return this.#turns.run(groupOf(client ?? ''), async () => {
+      return this.#verified.find(header) ?? (await this.#verify(credential, header, client));
+    });
+  }
+
+  async #verify(
     { user: name, password }: Extract<Credential, { kind: 'password' }>,
     header: string,
     client: string | undefined,
   ): Promise<Session> {
     const { state, clock, passwords, onRefused } = this.#deps;
-    try {
-      this.#throttle.check(client ?? '');
-    } catch (error) {
-      onRefused?.('throttled', client);
-      throw error;
-    }
-    const epoch = this.#epoch;
-    const isRight = await passwords.verify(password, state.user(name)?.passwordHash ?? null);
+    let epoch: number;
+    let isRight: boolean;
+    do {
+      try {
+        this.#throttle.check(client ?? '');
+      } catch (error) {
+        onRefused?.('throttled', client);
+        throw error;
+      }
+      epoch = this.#epoch;
+      isRight = await passwords.verify(password, state.user(name)?.passwordHash ?? null);
+      // The user may have been removed, or have another password, while this one was hashed.
+    } while (isRight && epoch !== this.#epoch);
     const user = state.user(name);
-    // The user may have been removed, or have another password, while this one was hashed.
-    if (isRight && epoch !== this.#epoch)
-      return this.#identifyUser({ kind: 'password', user: name, password }, header, client);
     if (!isRight || user === undefined) throw this.#failed('wrong', client);
     const session = state.heldBy(user).withPassword;
     const untilMs = clock.monotonicMs() + passwordKeptMs;

@@ -58,8 +58,8 @@ export class FailureThrottle {
   }
 }
 
-/** A network of IPv6 (/64) counts as one client: whoever has one address of it has all. */
-function groupOf(client: string): string {
+/** The name of a client's group: a network of IPv6 (/64) counts as one, since whoever has one address of it has all. */
+export function groupOf(client: string): string {
   if (!client.includes(':') || !ipaddr.isValid(client)) return client;
   // An address of IPv4 that is written as one of IPv6 is the former.
   const address = ipaddr.process(client);

@@ -106,7 +106,7 @@ function contextOf(context: Context): Context {
     caller,
     acceptsMsgpack: false,
     addTiming: (stage, durationMs) => context.addTiming(stage, durationMs),
-    openStream: (onStop) => context.openStream(onStop),
+    openStream: (onStop, options) => context.openStream(onStop, options),
   };
 }
 

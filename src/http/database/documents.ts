@@ -5,8 +5,8 @@ import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts
 import { olderVersionHeader, versionHeader } from '../../protocol/version-header.ts';
 import type { DocumentReads, FoundDocument } from '../../tables/reads/document-reads.ts';
 import { refuseMisspelledMembers } from '../../tables/writes/unknown-members.ts';
-import { msgpackType, packedDocument, toMsgpack } from '../listener/msgpack/msgpack-answer.ts';
 import { keptJsonHeaders, Reply } from '../listener/reply.ts';
+import { arrayPages, linePages, msgpackPages, pageStream } from '../listener/streams/page-stream.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 
 const documentHeaders = keptJsonHeaders();
@@ -40,14 +40,16 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       body: { kind: 'json', schema: scanRequest, bytesMax: limits.queryBytesMax, optional: true },
       responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
       msgpack: true,
-      handler: async ({ params, body, request, caller, acceptsMsgpack }) => {
+      handler: async (context) => {
+        const { params, body, request, caller } = context;
         refuseMisspelledMembers(body ?? {}, Object.keys(scanRequest.properties), 'The body');
-        const asArray = request.headers.get('accept') === 'application/json';
-        const pages = await begun(await reads.scan(params.table, body ?? ({} as ScanRequest), caller));
-        if (acceptsMsgpack) return new Response(msgpackStream(pages), { headers: { 'content-type': msgpackType } });
-        return new Response(asArray ? arrayStream(pages) : lineStream(pages), {
-          headers: { 'content-type': asArray ? 'application/json' : 'application/x-ndjson' },
-        });
+        const pages = await reads.scan(params.table, body ?? ({} as ScanRequest), caller);
+        if (context.acceptsMsgpack) return pageStream(pages, msgpackPages, context);
+        return pageStream(
+          pages,
+          request.headers.get('accept') === 'application/json' ? arrayPages : linePages,
+          context,
+        );
       },
     }),
   ]);
@@ -56,68 +58,4 @@ export function documentRoutes(reads: DocumentReads): Route[] {
 function documentReply({ json, version }: FoundDocument): Reply {
   const header = String(version);
   return new Reply(200, json, { [versionHeader]: header, [olderVersionHeader]: header }, documentHeaders);
-}
-
-/** Reads the first page at once: what fails there is answered with its own status, not with a stream that is cut. */
-async function begun(pages: AsyncGenerator<string[]>): Promise<AsyncGenerator<string[]>> {
-  const first = await pages.next();
-  return (async function* () {
-    try {
-      if (first.done) return;
-      yield first.value;
-      yield* pages;
-    } finally {
-      await pages.return(undefined);
-    }
-  })();
-}
-
-/** Pages are pulled as the client reads, so that a scan of any size holds one page in memory. */
-function lineStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array> {
-  return pullStream(pages, (lines) => `${lines.join('\n')}\n`, '', '');
-}
-
-/** One value after another. */
-function msgpackStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array> {
-  return pullStream(pages, (lines) => Buffer.concat(lines.map((line) => toMsgpack(packedDocument(line)))), '', '');
-}
-
-function arrayStream(pages: AsyncGenerator<string[]>): ReadableStream<Uint8Array> {
-  let first = true;
-  const render = (lines: string[]) => {
-    const text = (first ? '' : ',') + lines.join(',');
-    first = false;
-    return text;
-  };
-  return pullStream(pages, render, '[', ']');
-}
-
-function pullStream(
-  pages: AsyncGenerator<string[]>,
-  render: (lines: string[]) => string | Uint8Array,
-  prologue: string,
-  epilogue: string,
-): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      if (prologue !== '') controller.enqueue(encoder.encode(prologue));
-    },
-    async pull(controller) {
-      try {
-        const next = await pages.next();
-        if (!next.done) {
-          const page = render(next.value);
-          return controller.enqueue(typeof page === 'string' ? encoder.encode(page) : page);
-        }
-        if (epilogue !== '') controller.enqueue(encoder.encode(epilogue));
-        controller.close();
-      } catch (error) {
-        controller.error(error);
-      }
-    },
-    async cancel() {
-      await pages.return(undefined);
-    },
-  });
 }

@@ -4,7 +4,7 @@ import { keyIdIn } from '../../access/authentication/credentials.ts';
 import type { AccessLevel } from '../../access/grants.ts';
 import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
-import type { OpenStream, Route, RouteContext } from '../routing/route.ts';
+import type { OpenStream, Route, RouteContext, StreamOptions } from '../routing/route.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
 import { namesMsgpack } from './msgpack/msgpack-answer.ts';
 
@@ -14,7 +14,7 @@ const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
 /** Services of the application that an exchange uses. */
 export interface ExchangeHost {
   /** Begins an answer that outlives its handler. */
-  openStream(exchange: Exchange, onStop: (error: ServiceError) => void): OpenStream;
+  openStream(exchange: Exchange, onStop: (error: ServiceError) => void, options?: StreamOptions): OpenStream;
   /** The address of a client. */
   clientOf(request: Request): string | undefined;
   /** Notes the connection of a request that queries; whether only its client waits for an answer. */
@@ -98,8 +98,8 @@ export class Exchange
     this.timings += `${stage};dur=${durationMs.toFixed(2)}, `;
   }
 
-  openStream(onStop: (error: ServiceError) => void): OpenStream {
-    return this.#host.openStream(this, onStop);
+  openStream(onStop: (error: ServiceError) => void, options?: StreamOptions): OpenStream {
+    return this.#host.openStream(this, onStop, options);
   }
 }
 

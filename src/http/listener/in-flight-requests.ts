@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { toServiceError } from './error-response.ts';
 import { tooSlow } from './request-body.ts';
 
 interface InFlightOptions {
@@ -12,6 +13,16 @@ interface InFlightOptions {
 
 /** Keeps the connection of a slow request open for this many seconds more. */
 export type ExtendIdle = (request: Request, seconds: number) => void;
+
+/** An answer that goes on after its handler has returned. */
+interface OpenAnswer {
+  /** Ends it with an error. */
+  readonly stop: (error: ServiceError) => void;
+  /** Throws where its caller may not have it any more. */
+  readonly requireCaller: () => void;
+  /** Its connection may be silent for as long as it likes; otherwise the runtime closes one on which nothing moves. */
+  readonly mayBeSilent: boolean;
+}
 
 /** Tells connections apart; undefined where one cannot be told. */
 export type ConnectionOf = (request: Request) => number | undefined;
@@ -75,7 +86,7 @@ export class InFlightRequest {
 /** Admission and deadlines of all requests; one timer for all of them. */
 export class InFlightRequests {
   readonly #open = new Set<InFlightRequest>();
-  readonly #streams = new Set<(error: ServiceError) => void>();
+  readonly #streams = new Set<OpenAnswer>();
   readonly #clock: Clock;
   readonly #options: InFlightOptions;
   readonly #extendIdle: ExtendIdle;
@@ -154,15 +165,16 @@ export class InFlightRequests {
       'the server stopped before the request was done; a write may have been applied',
     );
     for (const entry of this.#open) entry.expire(error);
-    for (const stop of [...this.#streams]) stop(error);
+    for (const { stop } of [...this.#streams]) stop(error);
   }
 
-  /** Counts an answer that outlives its handler, keeps its connection open in silence, and returns what ends both. */
-  openStream(request: Request, onStop: (error: ServiceError) => void): () => void {
-    this.#streams.add(onStop);
-    this.#extendIdle(request, silentForever);
+  /** Counts an answer that outlives its handler, and returns what ends that. */
+  openStream(request: Request, answer: OpenAnswer): () => void {
+    this.#streams.add(answer);
+    if (answer.mayBeSilent) this.#extendIdle(request, silentForever);
+    this.#sweepLater();
     return () => {
-      if (this.#streams.delete(onStop)) this.#extendIdle(request, this.#keepAliveSeconds);
+      if (this.#streams.delete(answer) && answer.mayBeSilent) this.#extendIdle(request, this.#keepAliveSeconds);
     };
   }
 
@@ -178,7 +190,7 @@ export class InFlightRequests {
     this.#clock.after(sweepIntervalMs, () => {
       this.#sweeping = false;
       this.#sweep();
-      if (this.#open.size > 0) this.#sweepLater();
+      if (this.count > 0) this.#sweepLater();
     });
   }
 
@@ -196,6 +208,13 @@ export class InFlightRequests {
       } else if (ageMs >= extendAfterMs) {
         entry.isExtended = true;
         this.#extendIdle(entry.request, Math.max(extendSeconds, this.#keepAliveSeconds));
+      }
+    }
+    for (const { requireCaller, stop } of [...this.#streams]) {
+      try {
+        requireCaller();
+      } catch (error) {
+        stop(toServiceError(error));
       }
     }
   }

@@ -117,9 +117,10 @@ export class RequestRules implements ExchangeHost {
     return this.#isInferencePath(path) ? inferenceErrorReply : errorReply;
   }
 
-  openStream(exchange: Exchange, onStop: (error: ServiceError) => void) {
+  openStream(exchange: Exchange, stop: (error: ServiceError) => void, { mayBeSilent = true } = {}) {
+    const requireCaller = () => this.#requireCaller(exchange);
     return {
-      end: this.inFlight.openStream(exchange.request, onStop),
+      end: this.inFlight.openStream(exchange.request, { stop, requireCaller, mayBeSilent }),
       failed: (thrown: unknown) => this.#understand(exchange, thrown),
     };
   }
@@ -130,6 +131,25 @@ export class RequestRules implements ExchangeHost {
 
   noteQuery(request: Request): boolean {
     return this.inFlight.noteQuery(request);
+  }
+
+  /**
+   * Throws where the caller of an answer that is still being sent may not come in any more, where its route is closed to it now,
+   * or where other rows are hidden from it.
+   */
+  #requireCaller(exchange: Exchange): void {
+    const { authenticator } = this.#options;
+    const { route, principal, rowFilter } = exchange;
+    if (authenticator === undefined || route === undefined || principal.kind === 'everyone') return;
+    const session = authenticator.sessionNow(exchange);
+    if (session === undefined) throw new ServiceError('unauthorized', 'the credential is not valid any more');
+    if (session.principal === principal) return;
+    if (JSON.stringify(session.rowFilter) !== JSON.stringify(rowFilter)) {
+      throw new ServiceError('forbidden', 'the row filters of the caller have changed');
+    }
+    exchange.identified(session);
+    requireAccess(route, exchange, exchange.params);
+    requireNamedModels(route, exchange);
   }
 
   /** Up to the body: what it takes to be heard at all, then by whom the request is made, then whether that one may. */

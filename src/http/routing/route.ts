@@ -64,10 +64,15 @@ export interface RouteContext<Params, Query, Body> {
   /** Adds a stage to the `server-timing` header. */
   addTiming(stage: string, durationMs: number): void;
   /**
-   * For an answer that goes on after the handler has returned: its connection may be silent for as long as it likes, and
-   * `onStop` is told when the server stops.
+   * For an answer that goes on after the handler has returned. `onStop` is told when the server stops, and within a second or so
+   * when the caller may not have the answer any more.
    */
-  openStream(onStop: (error: ServiceError) => void): OpenStream;
+  openStream(onStop: (error: ServiceError) => void, options?: StreamOptions): OpenStream;
+}
+
+export interface StreamOptions {
+  /** Whether its connection may be silent for as long as it likes; true unless said. Where not, one that stands still is closed. */
+  readonly mayBeSilent?: boolean;
 }
 
 export interface OpenStream {

@@ -48,6 +48,7 @@ describe('a password', () => {
   test('that is being checked while access changes is checked again', async () => {
     const { passwords, state, authenticator, identify } = opened();
     const pending = identify(ann) as Promise<Session>;
+    while (passwords.checks === 0) await Promise.resolve();
     state.apply({ remove: { users: ['ann'] } });
     authenticator.forget();
     await expect(pending).rejects.toMatchObject({ code: 'unauthorized' });
@@ -67,6 +68,45 @@ describe('a password', () => {
     }
     expect(codes).toEqual(new Set(['unauthorized', 'too_many_attempts']));
     expect(passwords.checks).toBeLessThan(25);
+  });
+});
+
+describe('passwords that are sent in parallel', () => {
+  function latched() {
+    const all = opened();
+    const first = Promise.withResolvers<void>();
+    const { passwords } = all;
+    const verify = passwords.verify.bind(passwords);
+    passwords.verify = async (password, hash) => {
+      const isRight = verify(password, hash);
+      if (passwords.checks === 1) await first.promise;
+      return isRight;
+    };
+    return { ...all, release: first.resolve };
+  }
+  const from = (address: string) => ({ clientAddress: () => address });
+  const codeOf = (error: unknown) => (error as { code: string }).code;
+
+  test('are hashed one at a time, and no more of them than one client may guess', async () => {
+    const { passwords, authenticator, release } = latched();
+    const guess = (at: number) => new Headers({ authorization: `Basic ${btoa(`ann:guess ${at}`)}` });
+    const guesses = Array.from({ length: 100 }, (_, at) =>
+      Promise.resolve(authenticator.identify(guess(at), from('10.0.0.1'))).then(() => 'in', codeOf),
+    );
+    await authenticator.identify(new Headers({ authorization: ann }), from('10.0.0.2'));
+    expect(passwords.checks).toBe(2);
+    release();
+    const codes = await Promise.all(guesses);
+    expect(passwords.checks).toBeLessThan(25);
+    expect(new Set(codes)).toEqual(new Set(['unauthorized', 'too_many_attempts']));
+  });
+
+  test('are hashed once where they are one and the same', async () => {
+    const { passwords, identify, release } = latched();
+    const all = Array.from({ length: 50 }, () => identify(ann));
+    release();
+    await Promise.all(all);
+    expect(passwords.checks).toBe(1);
   });
 });
 

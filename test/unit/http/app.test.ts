@@ -393,7 +393,7 @@ describe('admission and deadlines', () => {
   test('what was given up before its handler began is never begun', async () => {
     const begun: string[] = [];
     const late = Promise.withResolvers<Session>();
-    const authenticator = { identify: () => late.promise };
+    const authenticator = { identify: () => late.promise, sessionNow: () => undefined };
     const wait = get('/wait', () => void begun.push('password'), { access: 'authenticated' });
     const body = { kind: 'bytes', bytesMax: 1_000 } as const;
     const read = defineRoute({
