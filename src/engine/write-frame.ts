@@ -48,7 +48,7 @@ const writeBounds: ScanLimits = {
 /**
  * Checks the body of a write request and finds its parts. `bytes` must neither change nor be transferred until the
  * promise has settled.
- * Throws the errors of `scanJson`, and ServiceError `invalid_request` or `not_implemented`.
+ * Throws the errors of `scanJson`, and ServiceError `invalid_request`.
  */
 export async function scanWrite(
   bytes: Uint8Array,

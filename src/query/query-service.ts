@@ -390,6 +390,8 @@ function profileOf(
     shards: { total: rangeCount, successful: rangeCount, failed: 0 },
     stages: stageMembers(stages),
     ...(profile === undefined ? {} : JSON.parse(profile)),
-    ...(after && { reranker: { model, documents_reranked: reranked ?? 0, duration_ms: stages.rerank } }),
+    ...(after && {
+      reranker: { model, documents_reranked: reranked ?? 0, duration_ms: Math.round(stages.rerank ?? 0) },
+    }),
   });
 }

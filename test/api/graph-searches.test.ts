@@ -27,6 +27,38 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
+test('distances and weights are shown as they add up, not as 32-bit numbers are kept', async () => {
+  const table = await GraphTable.create(server, 'decimal');
+  const to = (target: string, weight: number) => ({ _edges: { g: { to: [{ target, weight }] } } });
+  const inserts = { a: to('b', 0.9), b: to('c', 0.2), big: to('bigger', 16_777_216), bigger: to('biggest', 1) };
+  await table.batch({ inserts, sync_level: 'full_index' });
+  const ask = async (search: object) => {
+    const graph_searches = { s: { index_name: 'g', ...search } };
+    const { body } = await server.send<{ responses: [{ graph_results: { s: object } }] }>('POST', '/db/v1/query', {
+      table: 'decimal',
+      graph_searches,
+    });
+    return body.responses[0].graph_results.s;
+  };
+  const ab = { start_nodes: { keys: ['a'] } };
+  expect(await ask({ type: 'traverse', ...ab })).toMatchObject({
+    nodes: [
+      { key: 'b', distance: 0.9 },
+      { key: 'c', distance: 1.1 },
+    ],
+  });
+  expect(await ask({ type: 'shortest_path', ...ab, target_nodes: { keys: ['c'] } })).toMatchObject({
+    paths: [{ total_weight: 1.1 }],
+  });
+  const pattern = [{ alias: 'x' }, { alias: 'y', edge: { min_hops: 2, max_hops: 2 } }];
+  expect(await ask({ type: 'pattern', ...ab, pattern })).toMatchObject({
+    matches: [{ bindings: { y: { key: 'c', distance: 1.1 } } }],
+  });
+  expect(await ask({ type: 'traverse', start_nodes: { keys: ['big'] } })).toMatchObject({
+    nodes: [{ distance: 16_777_216 }, { distance: 16_777_217 }],
+  });
+});
+
 describe('a traversal', () => {
   test('finds nodes by depth and key, without its starts', async () => {
     expect(await roads.reached({ start: 'aachen', max_depth: 2 })).toEqual([

@@ -80,6 +80,28 @@ describe('MessagePack', () => {
     expect(nearest.body).toMatchObject({ responses: [{ hits: { hits: [{ _id: 'b' }] } }] });
   });
 
+  test('writes of every kind are answered in it', async () => {
+    await using server = await loaded();
+    const writes: [path: string, body: object, answer: object][] = [
+      [`${table}/batch`, { inserts: { c: { n: 1 } } }, { status: 'committed', inserted: 1 }],
+      ['/db/v1/batch', { tables: { books: { deletes: ['c'] } } }, { tables: { books: { deleted: 1 } } }],
+      [`${table}/merge`, { records: { a: { title: 'Tea' } } }, { status: 'success' }],
+      [
+        '/db/v1/transactions/commit',
+        { read_set: [{ table: 'books', key: 'd', version: '0' }], tables: { books: { inserts: { d: {} } } } },
+        { status: 'committed' },
+      ],
+      [
+        '/db/v1/transactions/commit',
+        { read_set: [{ table: 'books', key: 'd', version: '0' }], tables: { books: { deletes: ['d'] } } },
+        { status: 'aborted', conflict: { key: 'd' } },
+      ],
+    ];
+    for (const [path, body, answer] of writes) {
+      expect(await sendPacked(server, path, body)).toMatchObject({ isPacked: true, body: answer });
+    }
+  });
+
   test('a scan is one value after another', async () => {
     await using server = await loaded();
     const { bytes } = await sendPacked(server, `${table}/lookup`, { fields: ['title', '_embeddings'] });

@@ -132,7 +132,7 @@ async function renderTopology(source: ClusterSource, caller: Caller) {
       doc_identity_shard_id: report.rangeId,
       doc_identity_range_id: report.rangeId,
       start_key: report.startKey,
-      end_key: report.endKey,
+      end_key: report.endKey ?? '',
       state: stateOf(report.serving),
       leader_data_id: singleNode.id,
       ...singleNode.range,

@@ -38,7 +38,13 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       description: 'One JSON object a line; a JSON array when only `application/json` is accepted. Not a snapshot.',
       tag: 'documents',
       body: { kind: 'json', schema: scanRequest, bytesMax: limits.queryBytesMax, optional: true },
-      responses: { 200: { description: 'The documents', contentType: 'application/x-ndjson' } },
+      responses: {
+        200: {
+          description: 'The documents',
+          contentType: 'application/x-ndjson',
+          also: { 'application/json': Type.Array(jsonObject) },
+        },
+      },
       msgpack: true,
       handler: async (context) => {
         const { params, body, request, caller } = context;

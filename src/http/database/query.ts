@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import { queryRequest, queryResponse } from '../../protocol/database/query.ts';
+import { queryRequest, queryResponse, queryResult } from '../../protocol/database/query.ts';
 import type { QueryService } from '../../query/query-service.ts';
 import { msgpackReply, packedResult } from '../listener/msgpack/msgpack-answer.ts';
 import { rawJson } from '../listener/reply.ts';
@@ -7,7 +7,13 @@ import { defineRoute, type Route, type RouteContext } from '../routing/route.ts'
 
 export function queryRoutes(queries: QueryService): Route[] {
   const body = { kind: 'bytes', schema: queryRequest, bytesMax: limits.queryBodyBytesMax } as const;
-  const responses = { 200: { description: 'One result for each query, in order', schema: queryResponse } };
+  const responses = {
+    200: {
+      description: 'One result for each query, in order; of several as lines where these are accepted',
+      schema: queryResponse,
+      also: { 'application/x-ndjson': queryResult },
+    },
+  };
   const description =
     'Several queries come as NDJSON, as JSON objects one after another, or as an array; a failed one answers in place.';
   return [

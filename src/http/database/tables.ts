@@ -4,7 +4,7 @@ import { limits } from '../../config/limits.ts';
 import { createTableRequest, tableSchema, tableStatus } from '../../protocol/database/tables.ts';
 import type { Table } from '../../tables/table.ts';
 import type { TableService } from '../../tables/table-service.ts';
-import { type Reply, reply } from '../listener/reply.ts';
+import { reply, type ValueReply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { ifMatch, schemaTag } from './schema-etag.ts';
 import { renderTable, renderTables } from './table-status.ts';
@@ -75,6 +75,6 @@ export function tableRoutes(tables: TableService): Route[] {
   ];
 }
 
-async function tableReply(table: Table, caller: Caller): Promise<Reply> {
+async function tableReply(table: Table, caller: Caller): Promise<ValueReply> {
   return reply(200, await renderTable(table, caller), { etag: schemaTag(table.settings.schema) });
 }

@@ -15,12 +15,12 @@ import {
   stageRequest,
   writeRequest,
 } from '../../protocol/database/transactions.ts';
-import { commitConflict, commitRequest, multiBatchResponse } from '../../protocol/database/writes.ts';
+import { commitConflict, commitRequest, multiBatchResponse, readConflict } from '../../protocol/database/writes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Snapshot, TransactionSessions } from '../../tables/transactions/transaction-sessions.ts';
 import { deleteRequest, putRequest } from '../../tables/transactions/write-request.ts';
 import type { BatchWriter } from '../../tables/writes/batch-writer.ts';
-import { type Reply, rawJson, reply } from '../listener/reply.ts';
+import { type Reply, rawJson, reply, type ValueReply } from '../listener/reply.ts';
 import { idempotencyKeyHelp, idempotencyKeyOf } from '../routing/idempotency-key.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { renderSession, renderSessionDetails } from './transaction-status.ts';
@@ -29,7 +29,7 @@ import { committed } from './writes.ts';
 const tag = 'transactions';
 const bytesMax = limits.batchBodyBytesMax;
 const later = { description: 'Committed; what cannot be seen yet follows by itself' };
-const conflict = { description: 'A document that was read has changed since', schema: commitConflict };
+const hasChanged = 'A document that was read has changed since';
 const isStaged = { description: 'Staged: nothing is written before the commit', schema: staged };
 
 /** Commits, and transactions that are put together over several requests. */
@@ -153,7 +153,10 @@ function stageRoutes(sessions: TransactionSessions): Route[] {
       description:
         'What is staged is part of it. The commit then checks that the stored document has not changed since.',
       body: { kind: 'json', schema: readRequest, bytesMax: limits.smallBodyBytesMax },
-      responses: { 200: { description: 'The document', schema: snapshotResponse }, 409: conflict },
+      responses: {
+        200: { description: 'The document', schema: snapshotResponse },
+        409: { description: hasChanged, schema: readConflict },
+      },
       handler: ({ params, body, caller }) =>
         orConflict('conflict', { transaction_id: params.transaction }, async () =>
           renderSnapshot(params.transaction, await sessions.read(params.transaction, body, caller)),
@@ -228,7 +231,7 @@ function endRoutes(sessions: TransactionSessions): Route[] {
       responses: {
         200: { description: 'Committed', schema: sessionCommitResponse },
         202: { ...later, schema: sessionCommitResponse },
-        409: conflict,
+        409: { description: hasChanged, schema: commitConflict },
       },
       handler: ({ params, caller }) =>
         orConflict('aborted', { transaction_id: params.transaction }, async () => {
@@ -252,7 +255,11 @@ function endRoutes(sessions: TransactionSessions): Route[] {
 }
 
 /** A conflict has an answer of its own shape, which names the document. */
-async function orConflict(status: string, beside: object, answer: () => Promise<Reply>): Promise<Reply> {
+async function orConflict<Answer>(
+  status: string,
+  beside: object,
+  answer: () => Promise<Answer>,
+): Promise<Answer | ValueReply> {
   try {
     return await answer();
   } catch (error) {

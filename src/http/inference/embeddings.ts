@@ -1,3 +1,4 @@
+import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import type { Embeddings, EmbedItem, EmbedRequest, SparseVector } from '../../inference/embeddings/embed-items.ts';
 import { type EmbedTask, inputTypes } from '../../inference/embeddings/task-prefix.ts';
@@ -37,7 +38,13 @@ export function embeddingRoutes(inference: Inference, provider: Provider = new O
         'As the OpenAI interface has it. Sparse models answer `{indices, values}`. With `Accept: application/octet-stream` the answer is packed: count and dimension as 64-bit integers, then 32-bit floating point numbers, all little-endian.',
       body: inferenceBody(embeddingsRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       msgpack: true,
-      responses: { 200: { description: 'The vectors', schema: embeddingsResponseSchema } },
+      responses: {
+        200: {
+          description: 'The vectors',
+          schema: embeddingsResponseSchema,
+          also: { [packedType]: Type.String({ format: 'binary' }) },
+        },
+      },
       handler: (context) => embed(context.body, context),
     });
   return [at('/ai/v1/embeddings'), at('/ai/v1/embed')];

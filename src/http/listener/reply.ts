@@ -28,9 +28,23 @@ export function keptJsonHeaders(): Headers {
   return new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' });
 }
 
-/** `value` as JSON; `undefined` makes an empty answer. */
-export function reply(status: number, value: unknown, headers?: Readonly<Record<string, string>>): Reply {
-  return new Reply(status, value === undefined ? null : JSON.stringify(value), headers);
+/** A value with a status or headers of its own; it is written as JSON, or as MessagePack where the exchange asks for that. */
+export class ValueReply {
+  readonly status: number;
+  /** `undefined` makes an empty answer. */
+  readonly value: unknown;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  constructor(status: number, value: unknown, headers?: Readonly<Record<string, string>>) {
+    this.status = status;
+    this.value = value;
+    this.headers = headers;
+  }
+}
+
+/** See `ValueReply`. */
+export function reply(status: number, value: unknown, headers?: Readonly<Record<string, string>>): ValueReply {
+  return new ValueReply(status, value, headers);
 }
 
 /** JSON that is text or bytes already: stored documents leave as they were stored. */

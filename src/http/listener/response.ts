@@ -1,7 +1,7 @@
 import type { RouteAnswer } from '../routing/route.ts';
 import type { Exchange } from './exchange.ts';
 import { msgpackReply } from './msgpack/msgpack-answer.ts';
-import { keptJsonHeaders, Reply } from './reply.ts';
+import { keptJsonHeaders, Reply, ValueReply } from './reply.ts';
 
 /**
  * Kept, written to, and copied by each answer: building headers from an object costs as much as the rest of a small answer,
@@ -16,9 +16,13 @@ const keptTimings = Array.from({ length: 1_000 }, (_, hundredth) => timingText(h
 /** The value that a handler returned, with the status of its route. */
 export function toReply(answer: RouteAnswer, exchange: Exchange): Reply | Response {
   if (answer instanceof Reply || answer instanceof Response) return answer;
-  const status = exchange.route?.successStatus ?? 200;
-  if (answer === undefined) return new Reply(status, null);
-  return exchange.acceptsMsgpack ? msgpackReply(status, answer) : new Reply(status, JSON.stringify(answer));
+  if (answer instanceof ValueReply) return written(answer.status, answer.value, answer.headers, exchange);
+  return written(exchange.route?.successStatus ?? 200, answer, undefined, exchange);
+}
+
+function written(status: number, value: unknown, headers: Reply['headers'], { acceptsMsgpack }: Exchange): Reply {
+  if (value === undefined) return new Reply(status, null, headers);
+  return acceptsMsgpack ? msgpackReply(status, value, headers) : new Reply(status, JSON.stringify(value), headers);
 }
 
 /** The response to an exchange, with the headers that every answer has. */

@@ -59,19 +59,22 @@ export function renderOpenApi(routes: readonly Route[], version: string): Json {
 function operation(route: Route, schemas: OpenApiSchemas): Json {
   const id = operationId(route);
   const answers: Record<string, Json> = {};
-  for (const [status, { description, schema, contentType }] of Object.entries(route.responses)) {
+  for (const [status, { description, schema, contentType, also = {} }] of Object.entries(route.responses)) {
     const rendered = schema === undefined ? {} : schemas.render(schema, `${pascalCase(id)}Response`);
-    const content =
-      schema === undefined && contentType === undefined
-        ? {}
-        : { content: contentOf(contentType ?? 'application/json', rendered, route) };
-    answers[status] = { description, ...content };
+    if (schema === undefined && contentType === undefined) {
+      answers[status] = { description };
+      continue;
+    }
+    const others = Object.entries(also).map(([type, each]) => [
+      type,
+      { schema: schemas.render(each, `${pascalCase(id)}Other`) },
+    ]);
+    const content = { ...contentOf(contentType ?? 'application/json', rendered, route), ...Object.fromEntries(others) };
+    answers[status] = { description, content };
   }
   const error = isInferencePath(route.path) ? 'InferenceError' : 'Error';
-  answers.default ??= {
-    description: 'An error.',
-    content: { 'application/json': { schema: { $ref: `#/components/schemas/${error}` } } },
-  };
+  const content = { 'application/json': { schema: { $ref: `#/components/schemas/${error}` } } };
+  answers.default ??= { description: 'An error.', content };
   return {
     operationId: id,
     tags: [route.tag],

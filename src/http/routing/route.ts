@@ -1,7 +1,7 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox';
 import type { Caller } from '../../access/principal.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
-import type { Reply } from '../listener/reply.ts';
+import type { Reply, ValueReply } from '../listener/reply.ts';
 import type { RouteAccess } from './route-access.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
@@ -86,6 +86,8 @@ interface ResponseSpec {
   readonly description: string;
   readonly schema?: TSchema;
   readonly contentType?: string;
+  /** Other forms that an `Accept` header asks for, by content type. */
+  readonly also?: Readonly<Record<string, TSchema>>;
 }
 
 interface RouteSpec<Path extends string, Query extends TObject, Body extends BodySpec> {
@@ -125,7 +127,7 @@ interface RouteSpec<Path extends string, Query extends TObject, Body extends Bod
   ) => RouteAnswer | Promise<RouteAnswer>;
 }
 
-export type RouteAnswer = Reply | Response | object | string | number | boolean | null | undefined;
+export type RouteAnswer = Reply | ValueReply | Response | object | string | number | boolean | null | undefined;
 
 /** A route with its types forgotten: what the application registers and the documentation renders. */
 export interface Route extends Omit<RouteSpec<string, TObject, BodySpec>, 'handler' | 'models'> {

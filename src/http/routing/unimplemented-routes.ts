@@ -34,7 +34,8 @@ function unimplementedRoute(part: string, route: string): Route {
     access: 'authenticated',
     tag: 'Not built yet',
     summary: `${part}: not built yet.`,
-    responses: { 501: { description: '`not_implemented`; the part is named.' } },
+    // The error that every route may answer.
+    responses: {},
     handler() {
       throw new ServiceError('not_implemented', `${part}: ${method} ${shown(path)} is not built yet`);
     },

@@ -38,32 +38,55 @@ export const edgesResponse = Type.Object({
   ...answerHead,
 });
 
-export const traverseResponse = Type.Object({
-  results: Type.Array(
-    Type.Object({
-      key: Type.String(),
-      depth: Type.Integer(),
-      distance: Type.Number({ description: 'Sum of the weights on the way' }),
-      path: Type.Optional(Type.Array(Type.String())),
-      path_edges: Type.Optional(Type.Array(edge)),
-      edges: Type.Optional(Type.Array(edge, { description: 'The edge by which it was reached' })),
-      document: Type.Optional(jsonObject),
-    }),
+const node = {
+  key: Type.String(),
+  depth: Type.Integer(),
+  distance: Type.Number({ description: 'Sum of the weights on the way' }),
+  path: Type.Optional(Type.Array(Type.String())),
+  path_edges: Type.Optional(Type.Array(edge)),
+  edges: Type.Optional(Type.Array(edge, { description: 'The edge by which it was reached' })),
+  document: Type.Optional(jsonObject),
+};
+
+const graphNode = Type.Object({
+  ...node,
+  evidence: Type.Optional(
+    Type.Object({ path_edges: Type.Array(edge, { description: 'Those edges of the path that have metadata' }) }),
   ),
+});
+
+const graphPath = Type.Object({
+  nodes: Type.Array(Type.String()),
+  edges: Type.Array(edge),
+  total_weight: Type.Number(),
+  length: Type.Integer(),
+});
+
+export const graphResult = Type.Object({
+  type: Type.String(),
+  total: Type.Integer({ description: 'Nodes, paths or matches that were found; those that are not shown included' }),
+  nodes: Type.Optional(Type.Array(graphNode)),
+  paths: Type.Optional(Type.Array(graphPath)),
+  matches: Type.Optional(
+    Type.Array(
+      Type.Object({
+        bindings: Type.Record(Type.String(), graphNode, { description: 'Of each alias its node' }),
+        path: Type.Optional(Type.Array(edge)),
+      }),
+    ),
+  ),
+  ...answerHead,
+});
+
+export const traverseResponse = Type.Object({
+  results: Type.Array(Type.Object(node)),
   count: Type.Integer(),
   total: Type.Integer({ description: 'Nodes that were found' }),
   ...answerHead,
 });
 
 export const pathsResponse = Type.Object({
-  paths: Type.Array(
-    Type.Object({
-      nodes: Type.Array(Type.String()),
-      edges: Type.Array(edge),
-      total_weight: Type.Number(),
-      length: Type.Integer(),
-    }),
-  ),
+  paths: Type.Array(graphPath),
   source: Type.String(),
   target: Type.String(),
   weight_mode: Type.String(),

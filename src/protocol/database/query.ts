@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox';
+import { graphResult } from './graphs.ts';
 import { jsonObject } from './tables.ts';
 
 /** A query node, or an array of nodes that must all match. What a node may be is read by `src/query`. */
@@ -153,6 +154,9 @@ export const queryRequest = Type.Object(
   {
     table: Type.Optional(Type.String()),
     full_text_search: Type.Optional(queryNode),
+    full_text_index: Type.Optional(
+      Type.String({ description: 'The full-text index that is searched, where it is not to be that of the schema.' }),
+    ),
     query: Type.Optional(queryNode),
     semantic_search: Type.Optional(
       Type.String({
@@ -325,7 +329,7 @@ const joinProfile = Type.Object({
   rows_matched: Type.Integer({ description: 'Pairs of rows.' }),
   rows_unmatched_left: Type.Integer({ description: 'Rows without a pair.' }),
   rows_unmatched_right: Type.Optional(Type.Integer({ description: 'Of a right join that was read to its end.' })),
-  duration_ms: Type.Optional(Type.Number({ description: 'Of all joins, with the search for hits.' })),
+  duration_ms: Type.Optional(Type.Integer({ description: 'Of all joins, with the search for hits.' })),
   nested_join: Type.Optional(jsonObject),
 });
 
@@ -346,11 +350,11 @@ export const queryProfile = Type.Object({
       graph_hits: Type.Integer({ description: 'Hits of all graph searches that are legs.' }),
       fused_hits: Type.Integer(),
       pruned_hits: Type.Integer(),
-      duration_ms: Type.Number(),
+      duration_ms: Type.Integer(),
     }),
   ),
   reranker: Type.Optional(
-    Type.Object({ model: Type.String(), documents_reranked: Type.Integer(), duration_ms: Type.Number() }),
+    Type.Object({ model: Type.String(), documents_reranked: Type.Integer(), duration_ms: Type.Integer() }),
   ),
   join: Type.Optional(joinProfile),
   filter: Type.Optional(Type.Object({ documents: Type.Integer(), took_ms: Type.Number() })),
@@ -368,6 +372,9 @@ export const queryProfile = Type.Object({
 export const queryResult = Type.Object({
   hits: Type.Optional(Type.Object({ total: hitsTotal, hits: Type.Array(queryHit), max_score: Type.Number() })),
   aggregations: Type.Optional(Type.Record(Type.String(), jsonObject)),
+  graph_results: Type.Optional(
+    Type.Record(Type.String(), graphResult, { description: 'Of each of the `graph_searches` what it found.' }),
+  ),
   profile: Type.Optional(queryProfile),
   partial: Type.Optional(
     Type.Boolean({

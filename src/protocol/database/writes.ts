@@ -66,18 +66,21 @@ export const commitRequest = Type.Object({
   sync_level: Type.Optional(syncLevel),
 });
 
-export const commitConflict = Type.Object({
-  status: Type.Literal('aborted'),
-  conflict: Type.Object({
-    table: Type.String(),
-    key: Type.String(),
-    message: Type.String(),
-    kind: Type.Literal('version_mismatch'),
-    expected_version: Type.String({ description: 'The version that was read' }),
-    current_version: Type.String(),
-    retryable: Type.Literal(true),
-  }),
+const transactionId = Type.Optional(Type.String({ description: 'Of a transaction over several requests' }));
+
+const conflict = Type.Object({
+  table: Type.String(),
+  key: Type.String(),
+  message: Type.String(),
+  kind: Type.Literal('version_mismatch'),
+  expected_version: Type.String({ description: 'The version that was read' }),
+  current_version: Type.String(),
+  retryable: Type.Literal(true),
 });
+
+export const commitConflict = Type.Object({ status: Type.Literal('aborted'), transaction_id: transactionId, conflict });
+
+export const readConflict = Type.Object({ status: Type.Literal('conflict'), transaction_id: transactionId, conflict });
 
 export const mergeRequest = Type.Object({
   records: Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()), {

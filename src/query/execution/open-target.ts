@@ -40,7 +40,7 @@ interface LeasedTable {
 /** The indexes that a planned query runs on, once they have replayed or the wait for that is over. */
 export async function openTarget(
   { table, ranges, clock, caller }: LeasedTable,
-  planned: Pick<PlannedQuery, 'plan' | 'waitForIndexMs'>,
+  planned: Pick<PlannedQuery, 'plan' | 'textIndex' | 'waitForIndexMs'>,
   nowMs: number,
 ): Promise<OpenTarget> {
   const { legs = [] } = planned.plan;
@@ -49,12 +49,13 @@ export async function openTarget(
   const searchedBy = (index: ServingIndex): SearchedIndexes => {
     return { ranges, names: [index.name, ...legNames], clock, caller };
   };
-  let index = table.servingIndex;
+  let index = textIndexOf(table, planned.textIndex);
   for (;;) {
     await waitForIndexes(searchedBy(index), planned.waitForIndexMs);
-    if (index.name === table.servingIndex.name) break;
+    const now = textIndexOf(table, planned.textIndex);
+    if (index.name === now.name) break;
     // Another index has taken over meanwhile.
-    index = table.servingIndex;
+    index = now;
   }
   const searched = searchedBy(index);
   const { names } = searched;
@@ -87,13 +88,21 @@ export async function openTarget(
     vectorHandles: legs.flatMap(({ kind, name }) =>
       ranges.map((range) => (kind === 'graph' ? listedHandle : handleOf(range, name, table))),
     ),
-    highlight: (plan, wanted, documents) => highlightStored(table, plan, wanted, indexed(documents)),
-    recheck: (plan, documents) => matchIndexed(table, plan, indexed(documents)),
+    highlight: (plan, wanted, documents) => highlightStored(index, plan, wanted, indexed(documents)),
+    recheck: (plan, documents) => matchIndexed(index, plan, indexed(documents)),
     orderPage: (plan, hits, changed) => {
       const planJson = JSON.stringify({ filter: [], exclusion: [], limit: 0, offset: 0, sort: plan.sort });
-      return orderPage(mappedSchemaOf(table.servingIndex.definition), planJson, hits, frameOf(indexed(changed)));
+      return orderPage(mappedSchemaOf(index.definition), planJson, hits, frameOf(indexed(changed)));
     },
   };
+}
+
+/** The full-text index that is asked for, or the one that answers otherwise. */
+function textIndexOf(table: SearchableTable, name: string | undefined): ServingIndex {
+  if (name === undefined) return table.servingIndex;
+  const index = table.listedIndexes.find((each) => each.name === name);
+  if (index) return index;
+  throw new ServiceError('index_not_found', `the index "${name}" was dropped while it was asked for`);
 }
 
 /** Waits as the request says; an index that was just opened is otherwise waited for until it has replayed its tail. */
@@ -114,30 +123,30 @@ export function matchStored(
   bodies: IndexedBodies,
 ): Promise<boolean[]> {
   return matchIndexed(
-    table,
+    table.servingIndex,
     plan,
     bodies.of(documents, (document) => document),
   );
 }
 
-/** Which of these bodies match the plan. */
+/** Which of these bodies match the plan by the mapping and analyzers of a full-text index. */
 export async function matchIndexed(
-  table: SearchableTable,
+  { definition }: ServingIndex,
   plan: NativePlan,
   documents: Iterable<FramedDocument>,
 ): Promise<boolean[]> {
   const matches: boolean[] = [];
   const planJson = JSON.stringify({ ...plan, offset: 0, limit: 0, sort: [] });
   for (const frame of framesOf(documents)) {
-    for (const matched of await matchDocuments(mappedSchemaOf(table.servingIndex.definition), planJson, frame))
+    for (const matched of await matchDocuments(mappedSchemaOf(definition), planJson, frame))
       matches.push(matched === 1);
   }
   return matches;
 }
 
-/** The fragments of each document that the plan asks for, by the table's own mapping and analyzers. */
+/** The fragments of each document that the plan asks for, by the mapping and analyzers of a full-text index. */
 async function highlightStored(
-  table: SearchableTable,
+  { definition }: ServingIndex,
   plan: NativePlan,
   wanted: HighlightPlan,
   documents: Iterable<FramedDocument>,
@@ -146,12 +155,7 @@ async function highlightStored(
   const { aggregations: _, cursor: _cursor, ...asked } = textPlan(plan);
   const planJson = JSON.stringify({ ...asked, offset: 0, limit: 0, sort: [] });
   for (const frame of framesOf(documents)) {
-    const rows = await highlightDocuments(
-      mappedSchemaOf(table.servingIndex.definition),
-      planJson,
-      JSON.stringify(wanted),
-      frame,
-    );
+    const rows = await highlightDocuments(mappedSchemaOf(definition), planJson, JSON.stringify(wanted), frame);
     for (const row of rows) highlights.push(JSON.stringify(row));
   }
   return highlights;

@@ -219,7 +219,7 @@ function profileOf(
   for (const [at, stage] of [...stages.entries()].reverse()) {
     join = { ...profileOfStage(plan, at, stage.report), ...(join && { nested_join: join }) };
   }
-  return JSON.stringify({ ...(JSON.parse(profile) as object), join: { ...join, duration_ms: tookMs } });
+  return JSON.stringify({ ...(JSON.parse(profile) as object), join: { ...join, duration_ms: Math.round(tookMs) } });
 }
 
 function profileOfStage({ joins }: JoinPlan, at: number, report: StageReport): object {

@@ -112,7 +112,11 @@ export class RightTable implements RightSide {
     const plan = this.#planOf(node);
     const searched = { table, ranges: lease.ranges, clock, caller };
     for (let attempt = 1; ; attempt += 1) {
-      const target = await openTarget(searched, { plan, waitForIndexMs: undefined }, clock.nowMs());
+      const target = await openTarget(
+        searched,
+        { plan, textIndex: undefined, waitForIndexMs: undefined },
+        clock.nowMs(),
+      );
       // Rows that an index does not show yet would be missing from the join.
       if (!(await target.freshness.waitUntilShown(target.freshness.heads()))) this.isCurrent = false;
       try {

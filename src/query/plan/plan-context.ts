@@ -19,6 +19,7 @@ export function planContextOf(table: SearchableTable, caller: Caller, nowMs: num
     countedPaths: countedPathsOf(definitions, settings.schema),
     embedders: new Set(withEmbedder.map((index) => index.name)),
     hasTextIndex,
+    textIndexes: new Set(definitions.filter(({ kind }) => kind === 'full_text').map((definition) => definition.name)),
     rowFilters: readRowFilters(caller, name),
   };
 }

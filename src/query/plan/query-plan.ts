@@ -48,6 +48,8 @@ export interface PlanContext {
   embedders?: ReadonlySet<string>;
   /** False: there is no index of words. */
   hasTextIndex?: boolean;
+  /** Names of the full-text indexes that a request may choose. */
+  textIndexes?: ReadonlySet<string>;
   /** Paths of which counters are kept; undefined for a table without an algebraic index. */
   countedPaths?: readonly string[] | undefined;
   /** The row filters of the caller: all must match. */
@@ -72,6 +74,8 @@ export interface AfterSearch {
 export interface PlannedQuery {
   table: string;
   plan: NativePlan;
+  /** The full-text index that is searched; undefined for the one that answers where none is chosen. */
+  textIndex: string | undefined;
   /** Query vectors of the plan's legs, one after another; empty without legs. */
   vectors: Uint8Array;
   inputs: PlanInputs;
@@ -182,7 +186,8 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   if (explain && !countOnly) plan.explain = explain;
   if (vectorSearch) Object.assign(plan, vectorSearch.plan);
   if (profile) plan.profile = profile;
-  restrict(plan, context);
+  const textIndex = readTextIndex(request, context);
+  restrict(plan, textIndex === undefined ? context : { ...context, hasTextIndex: true });
   if (aggregations) plan.aggregations = aggregations;
   if (aggregations && context.countedPaths) plan.counted_paths = context.countedPaths;
   if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
@@ -193,6 +198,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const planned: PlannedQuery = {
     table,
     plan,
+    textIndex,
     vectors: vectorSearch?.vectors ?? noVectors,
     inputs: { cursor: page.cursor, semantic: searched.semantic },
     after: rerank && { rerank, limit: page.limit, offset: page.offset },
@@ -208,6 +214,13 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   };
   if (timeoutMs === 0) throw new ServiceError('query_timeout', '"timeout_ms" is 0: no time was given to search');
   return planned;
+}
+
+/** The full-text index that the request chooses; undefined for the one that answers otherwise. */
+function readTextIndex(request: Members, { textIndexes }: PlanContext): string | undefined {
+  const name = readString(request, 'full_text_index', where);
+  if (name === undefined || textIndexes?.has(name)) return name;
+  throw invalidQuery(where, `"full_text_index": the table has no full-text index "${name.slice(0, 64)}"`);
 }
 
 /** The conditions of the request on documents, and the aggregations over those that match. `asked`: what scores, before synonyms. */

@@ -110,7 +110,7 @@ export class SqlInstant {
         if (damaged) throw damagedRow(table, damaged.key);
         const rows = rowsOf(readFrame(page.frame));
         const judged = texts.length === 0 ? rows : rowsOf(readFrame(withArtifactTexts(page.frame, texts)));
-        const matches = permitted && (await matchIndexed(table, permitted, judged));
+        const matches = permitted && (await matchIndexed(table.servingIndex, permitted, judged));
         const shown = matches ? rows.filter((_, at) => matches[at]) : rows;
         await ask({ kind: 'rows', table: sqlTable(table), rows: shown.map(({ key, text }) => [key, text()]) });
         afterSequence = page.lastSequence;

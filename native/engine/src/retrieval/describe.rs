@@ -171,7 +171,7 @@ pub fn profile(
             "graph_hits": hits_of(&[GRAPH_LEG]),
             "fused_hits": counts.fused,
             "pruned_hits": counts.fused - counts.left,
-            "duration_ms": milliseconds(counts.fusion_micros),
+            "duration_ms": (counts.fusion_micros + 500) / 1_000,
         },
     });
     if allowed.iter().any(Option::is_some) {

@@ -162,8 +162,7 @@ fn check_path(path: &str, limits: &ScanLimits, at: &str) -> Result<(), EngineErr
             return Err(shape(format!("\"{at}\": {}", kept_by_server(segment))));
         }
         if count == 1 && segment == "_edges" {
-            let message = format!("\"{at}\": {segment} cannot be written yet");
-            return Err(EngineError::new("not_implemented", message));
+            return Err(shape(format!("\"{at}\": transforms leave edges alone; write them with \"inserts\"")));
         }
     }
     if count > limits.path_segments_max {

@@ -50,7 +50,7 @@ pub struct ScannedWrite {
     pub entries: Vec<u32>,
 }
 
-/// Errors: those of `scan_json`, `invalid_request`, `limit_exceeded`, `not_implemented`.
+/// Errors: those of `scan_json`, `invalid_request`, `limit_exceeded`.
 pub fn scan_write(bytes: &[u8], kind: WriteKind, limits: &ScanLimits) -> Result<ScannedWrite, EngineError> {
     let mut scan = WriteScan { scanner: Scanner::new(bytes, limits)?, limits, entries: Vec::new() };
     let mut sections = Vec::new();

@@ -16,6 +16,15 @@ pub fn short_float<S: Serializer>(
     if is_whole { serializer.serialize_i64(float as i64) } else { value.serialize(serializer) }
 }
 
+/// Below this a 32-bit number has four binary digits behind the point at least.
+const SHORT_SUMS_BELOW: f64 = 1_048_576.0;
+
+/// A sum or a product of weights. Weights have 32 bits: what a fraction has beyond that comes from them, not from who wrote them.
+pub fn weight_sum<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    let is_fraction = value.fract() != 0.0 && value.abs() < SHORT_SUMS_BELOW;
+    if is_fraction { short_float(&(*value as f32), serializer) } else { short_float(value, serializer) }
+}
+
 /// Text that is JSON.
 pub fn as_json<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serde_json::from_str::<Value>(text).map_err(S::Error::custom)?.serialize(serializer)

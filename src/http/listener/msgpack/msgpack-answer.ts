@@ -14,8 +14,8 @@ export function toMsgpack(value: unknown): Uint8Array<ArrayBuffer> {
 }
 
 /** An answer in MessagePack. */
-export function msgpackReply(status: number, value: unknown): Reply {
-  return new Reply(status, toMsgpack(value), { 'content-type': msgpackType });
+export function msgpackReply(status: number, value: unknown, headers?: Reply['headers']): Reply {
+  return new Reply(status, toMsgpack(value), { ...headers, 'content-type': msgpackType });
 }
 
 /** A document from its JSON text, the dense vectors that it is shown with as binary values. */
