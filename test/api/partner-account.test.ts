@@ -244,6 +244,40 @@ describe('a connected account', () => {
     expect((await models(server)).status).toBe(200);
   });
 
+  test.each(['moved', 'refusesClient'] as const)(
+    'is not lost with a partner that says nothing of it: %s',
+    async (way) => {
+      await using partner = new OAuthServer();
+      await using server = await startTestServer({ environment: partner.environment });
+      partner.behaviour.lifetimeSeconds = 30;
+      await connected(server, partner);
+      partner.behaviour[way] = true;
+      expect((await models(server)).status).toBe(502);
+      expect(partner.requests.filter((each) => each.endsWith('/elsewhere'))).toEqual([]);
+      partner.behaviour[way] = false;
+      expect((await models(server)).status).toBe(200);
+    },
+  );
+
+  test('is not lost by a caller that leaves while it is renewed', async () => {
+    await using partner = new OAuthServer();
+    await using server = await startTestServer({ environment: partner.environment });
+    partner.behaviour.lifetimeSeconds = 30;
+    await connected(server, partner);
+    const wait = Promise.withResolvers<void>();
+    partner.answersWait = wait.promise;
+    const before = partner.requests.length;
+    const leaving = new AbortController();
+    const left = fetch(`${server.url}${root}/mine/partner/models`, { signal: leaving.signal }).catch(() => 'left');
+    await until(async () => partner.requests.length > before);
+    leaving.abort();
+    expect(await left).toBe('left');
+    // The server has heard of it once another request is answered.
+    await accounts(server);
+    wait.resolve();
+    expect((await models(server)).status).toBe(200);
+  });
+
   test('is there after a restart, in a secret that nobody reads or writes by its name', async () => {
     await using partner = new OAuthServer();
     await using first = await startTestServer();

@@ -1,3 +1,4 @@
+import { ProviderRefusal } from '../../inference/providers/client/provider-gate.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -30,13 +31,13 @@ export class PartnerConnections {
   /** The models of an account. Throws `connection_not_found`, `not_connected`, and what the partner answers. */
   async models(connectionId: string, signal: AbortSignal): Promise<PartnerModel[]> {
     const { oauth } = this.#deps;
-    const token = await this.#accessToken(connectionId, undefined, signal);
+    const token = await this.#accessToken(connectionId, undefined);
     try {
       return await oauth.models(token, signal);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isTokenRefused(error)) throw error;
       // The partner may take a token back before its time.
-      return await oauth.models(await this.#accessToken(connectionId, token, signal), signal);
+      return await oauth.models(await this.#accessToken(connectionId, token), signal);
     }
   }
 
@@ -49,17 +50,17 @@ export class PartnerConnections {
    * Forgets an account, whatever the partner says; true when the partner has confirmed that its tokens are void. An account
    * that is not there is forgotten already.
    */
-  disconnect(connectionId: string, signal: AbortSignal): Promise<boolean> {
+  disconnect(connectionId: string): Promise<boolean> {
     const { oauth, accounts } = this.#deps;
     return this.#turns.run(connectionId, async () => {
       const tokens = accounts.find(connectionId)?.tokens;
       accounts.remove(connectionId);
-      return tokens !== undefined && (await oauth.revoke(tokens, signal));
+      return tokens !== undefined && (await oauth.revoke(tokens, toTheEnd()));
     });
   }
 
   /** A token that is good for a while; another one than `refused`. */
-  #accessToken(connectionId: string, refused: string | undefined, signal: AbortSignal): Promise<string> {
+  #accessToken(connectionId: string, refused: string | undefined): Promise<string> {
     const { accounts, clock } = this.#deps;
     return this.#turns.run(connectionId, async () => {
       const account = accounts.find(connectionId);
@@ -70,22 +71,33 @@ export class PartnerConnections {
       if (tokens === undefined) throw notConnected(connectionId);
       const isGood = tokens.expiresMs === undefined || tokens.expiresMs - clock.nowMs() > renewBeforeMs;
       if (isGood && tokens.accessToken !== refused) return tokens.accessToken;
-      const renewed = await this.#renewed(connectionId, account, tokens, signal);
+      const renewed = await this.#renewed(connectionId, account, tokens);
       accounts.save(connectionId, { ...account, tokens: renewed });
       return renewed.accessToken;
     });
   }
 
-  async #renewed(connectionId: string, account: PartnerAccount, { refreshToken }: PartnerTokens, signal: AbortSignal) {
+  async #renewed(connectionId: string, account: PartnerAccount, { refreshToken }: PartnerTokens) {
     const { oauth, accounts } = this.#deps;
     try {
-      if (refreshToken !== undefined) return await oauth.refresh(refreshToken, signal);
+      if (refreshToken !== undefined) return await oauth.refresh(refreshToken, toTheEnd());
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isLoginOver(error)) {
+        // Nothing is wrong with the request of the caller.
+        throw error instanceof ProviderRefusal ? new ServiceError('upstream_refused', error.message) : error;
+      }
     }
     accounts.save(connectionId, { ...account, tokens: undefined });
     throw notConnected(connectionId);
   }
+}
+
+/**
+ * The signal of what changes tokens at the partner: it goes on, within the time that a request has, when its caller leaves. A refresh
+ * token that is exchanged for another is void, whether anybody has read the answer or not.
+ */
+function toTheEnd(): AbortSignal {
+  return new AbortController().signal;
 }
 
 function notConnected(connectionId: string): ServiceError {
@@ -93,7 +105,25 @@ function notConnected(connectionId: string): ServiceError {
   return new ServiceError('not_connected', message);
 }
 
-/** The partner has answered, and does not take what it was given. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof ServiceError && ['upstream_refused', 'invalid_request'].includes(error.code);
+/** The partner does not take an access token; one that leads elsewhere, or is lost, says nothing of it. */
+function isTokenRefused(error: unknown): boolean {
+  return error instanceof ProviderRefusal && [400, 401, 403].includes(error.providerStatus);
+}
+
+/** Refusals of RFC 6749, section 5.2, that are about this client or its request, not about the login that it asks to renew. */
+const faultsOfClient = [
+  'invalid_client',
+  'invalid_request',
+  'invalid_scope',
+  'unauthorized_client',
+  'unsupported_grant_type',
+];
+
+/** The partner does not take a refresh token any more. */
+function isLoginOver(error: unknown): boolean {
+  return (
+    error instanceof ProviderRefusal &&
+    [400, 401].includes(error.providerStatus) &&
+    !faultsOfClient.includes(error.reason)
+  );
 }

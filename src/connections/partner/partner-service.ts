@@ -45,7 +45,7 @@ export class PartnerService {
   async disconnect(connectionId: string, caller: Caller): Promise<boolean> {
     requireInference(caller, 'write');
     this.#deps.attempts.cancel(connectionId);
-    return await this.#deps.connections.disconnect(connectionId, caller.signal);
+    return await this.#deps.connections.disconnect(connectionId);
   }
 
   /** Ends pending logins, and closes the listener of their callback. */

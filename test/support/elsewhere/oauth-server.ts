@@ -1,4 +1,4 @@
-import { UpstreamServer } from './upstream-server.ts';
+import { type SeenRequest, UpstreamServer } from './upstream-server.ts';
 
 interface IssuedCode {
   readonly challenge: string;
@@ -12,6 +12,10 @@ interface Behaviour {
   denies: boolean;
   /** No place of it answers but the login page. */
   down: boolean;
+  /** Every place leads to another. */
+  moved: boolean;
+  /** The client is none of its own any more. */
+  refusesClient: boolean;
   /** Seconds that an access token is good for. */
   lifetimeSeconds: number;
   /** Refresh tokens are exchanged for new ones. */
@@ -25,16 +29,33 @@ interface Behaviour {
 export class OAuthServer implements AsyncDisposable {
   static readonly clientId = 'sundew-client';
   static readonly clientSecret = 'client-secret-9d2f';
-  readonly behaviour: Behaviour = { denies: false, down: false, lifetimeSeconds: 3_600, rotates: true };
+  readonly behaviour: Behaviour = {
+    denies: false,
+    down: false,
+    moved: false,
+    refusesClient: false,
+    lifetimeSeconds: 3_600,
+    rotates: true,
+  };
   /** Every token and code that was ever issued. */
   readonly issued: string[] = [];
   readonly requests: string[] = [];
   readonly #codes = new Map<string, IssuedCode>();
   readonly #accessTokens = new Set<string>();
   readonly #refreshTokens = new Set<string>();
-  readonly #server = new UpstreamServer(({ method, path, text, authorization }) => {
+  /** Answers wait for it, though what they say is decided on before. */
+  answersWait: Promise<void> = Promise.resolve();
+  readonly #server = new UpstreamServer(async (request) => {
+    const answer = this.#answer(request);
+    await this.answersWait;
+    return answer;
+  });
+
+  #answer({ method, path, text, authorization }: SeenRequest): Response {
     this.requests.push(`${method} ${path}`);
     if (this.behaviour.down) return new Response('down', { status: 503 });
+    if (this.behaviour.moved)
+      return new Response(null, { status: 302, headers: { location: `${this.url}/elsewhere` } });
     if (path === '/token') return this.#token(new URLSearchParams(text));
     if (path === '/revoke') return this.#revoke(new URLSearchParams(text));
     const isKnown = this.#accessTokens.has((authorization ?? '').replace('Bearer ', ''));
@@ -43,7 +64,7 @@ export class OAuthServer implements AsyncDisposable {
     if (path === '/models')
       return Response.json({ data: [{ id: 'model-one', owned_by: 'them' }, { id: 'model-two' }] });
     return new Response(null, { status: 404 });
-  });
+  }
 
   get url(): string {
     return this.#server.url;
@@ -108,7 +129,7 @@ export class OAuthServer implements AsyncDisposable {
       Response.json({ error, error_description: `${error}: ${form}` }, { status: 400 });
     const isClient =
       form.get('client_id') === OAuthServer.clientId && form.get('client_secret') === OAuthServer.clientSecret;
-    if (!isClient) return refused('invalid_client');
+    if (!isClient || this.behaviour.refusesClient) return refused('invalid_client');
     if (form.get('grant_type') === 'refresh_token') {
       const given = form.get('refresh_token') ?? '';
       if (!this.#refreshTokens.has(given)) return refused('invalid_grant');

@@ -1,4 +1,4 @@
-interface SeenRequest {
+export interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly authorization: string | null;

@@ -1,6 +1,7 @@
 import { type Backoff, backoffMs } from '../../../lib/backoff.ts';
 import { type Clock, pause } from '../../../lib/clock.ts';
 import type { Priority } from '../../../model-host/priority.ts';
+import type { ErrorCode } from '../../../protocol/error-codes.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { type BreakerState, CircuitBreaker } from './circuit-breaker.ts';
 import { faultOf } from './fault.ts';
@@ -192,5 +193,19 @@ export class ProviderFailure extends ServiceError {
   constructor(message: string, retryAfterMs?: number, cause?: unknown) {
     super('upstream_failed', message, { ...(retryAfterMs !== undefined && { retryAfterMs }), cause });
     this.toldRetryAfterMs = retryAfterMs;
+  }
+}
+
+/** The provider has answered, and does not take what it was sent. */
+export class ProviderRefusal extends ServiceError {
+  /** Of its answer. */
+  readonly providerStatus: number;
+  /** Its own words, without secrets. */
+  readonly reason: string;
+
+  constructor(code: ErrorCode, message: string, { status, reason }: { status: number; reason: string }) {
+    super(code, message);
+    this.providerStatus = status;
+    this.reason = reason;
   }
 }

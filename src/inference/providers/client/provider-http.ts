@@ -4,7 +4,7 @@ import { redacted } from '../../../access/secrets/redaction.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { MiB } from '../../../lib/units.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
-import { ProviderFailure } from './provider-gate.ts';
+import { ProviderFailure, ProviderRefusal } from './provider-gate.ts';
 import { retryAfterOf } from './retry-after.ts';
 
 export interface ProviderHttpDeps {
@@ -138,9 +138,12 @@ export class ProviderHttp {
     if ([408, 409, 425, 429].includes(status) || status >= 500) {
       return new ProviderFailure(message, retryAfterOf(response.headers, this.#deps.clock));
     }
-    if (status !== 400 && status !== 413 && status !== 422) return new ServiceError('upstream_refused', message);
+    const refusal = { status, reason: why };
+    if (status !== 400 && status !== 413 && status !== 422) {
+      return new ProviderRefusal('upstream_refused', message, refusal);
+    }
     const isTooLong = status === 413 || /context length|too long|too many tokens|maximum.{0,40}tokens/i.test(why);
-    return new ServiceError(isTooLong ? 'context_length_exceeded' : 'invalid_request', message);
+    return new ProviderRefusal(isTooLong ? 'context_length_exceeded' : 'invalid_request', message, refusal);
   }
 
   #shown(text: string, { secrets }: ProviderRequest): string {
