@@ -143,7 +143,7 @@ export class CrashRun {
   async #startUnlessKilled(options: ChildServerOptions): Promise<ChildServer | undefined> {
     const server = await ChildServer.spawn(options);
     try {
-      await server.ready(10_000);
+      await server.ready(startDeadlineMs);
       return server;
     } catch (error) {
       if (server.ending && server.ending.signal !== null && options.failpoint) return undefined;
