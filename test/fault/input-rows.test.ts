@@ -103,7 +103,8 @@ describe('I02 large and slow bodies', () => {
       const started = performance.now();
       const answer = await rawRequest(`POST ${batchPath} HTTP/1.1\r\nhost: localhost\r\nx-slow: `);
       expect(answer === '' || answer.startsWith('HTTP/1.1 408')).toBe(true);
-      expect(performance.now() - started).toBeLessThan(headerDeadlineMs + 5_000);
+      // The runtime closes it within 14 s; the rest is for a busy machine.
+      expect(performance.now() - started).toBeLessThan(3 * headerDeadlineMs);
     },
     { timeout: 120_000 },
   );
