@@ -4,7 +4,10 @@ import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 type Content = Record<string, { schema: AnySchema }>;
 interface Interface {
-  paths: Record<string, Record<string, { responses: Record<string, { content?: Content }> }>>;
+  paths: Record<
+    string,
+    Record<string, { responses: Record<string, { content?: Content }>; requestBody?: { content: Content } }>
+  >;
   components: { schemas: Record<string, { properties?: Record<string, unknown> }> };
 }
 
@@ -58,6 +61,18 @@ describe('the OpenAPI document describes', () => {
     });
     const lines = await asDescribed(...queries, 'application/x-ndjson');
     expect(lines).toMatchObject({ values: [{ status: 200 }, { status: 404 }] });
+  });
+
+  test('requests of one query, of an array of them, and of lines', () => {
+    const { content } = described.paths['/db/v1/query']?.post?.requestBody ?? {};
+    const accepts = (type: string, body: unknown) => {
+      const schema = { ...(content?.[type]?.schema as object), components: described.components };
+      return new Ajv2020({ strict: false }).compile(schema)(body);
+    };
+    const one = { table: 'books', limit: 1 };
+    const bodies = [one, [one, one], [{ table: 1 }]];
+    expect(bodies.map((body) => accepts('application/json', body))).toEqual([true, true, false]);
+    expect(accepts('application/x-ndjson', one)).toBe(true);
   });
 
   test('the results of graph searches', async () => {

@@ -1,3 +1,4 @@
+import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import { queryRequest, queryResponse, queryResult } from '../../protocol/database/query.ts';
 import type { QueryService } from '../../query/query-service.ts';
@@ -6,7 +7,12 @@ import { rawJson } from '../listener/reply.ts';
 import { defineRoute, type Route, type RouteContext } from '../routing/route.ts';
 
 export function queryRoutes(queries: QueryService): Route[] {
-  const body = { kind: 'bytes', schema: queryRequest, bytesMax: limits.queryBodyBytesMax } as const;
+  const body = {
+    kind: 'bytes',
+    schema: Type.Union([queryRequest, Type.Array(queryRequest)]),
+    also: { 'application/x-ndjson': queryRequest },
+    bytesMax: limits.queryBodyBytesMax,
+  } as const;
   const responses = {
     200: {
       description: 'One result for each query, in order; of several as lines where these are accepted',

@@ -1,4 +1,4 @@
-import type { TObject } from '@sinclair/typebox';
+import type { TObject, TSchema } from '@sinclair/typebox';
 import * as clientAudio from '../../protocol/clients/audio.ts';
 import * as clientOllama from '../../protocol/clients/ollama.ts';
 import * as clientRerank from '../../protocol/clients/rerank.ts';
@@ -65,12 +65,11 @@ function operation(route: Route, schemas: OpenApiSchemas): Json {
       answers[status] = { description };
       continue;
     }
-    const others = Object.entries(also).map(([type, each]) => [
-      type,
-      { schema: schemas.render(each, `${pascalCase(id)}Other`) },
-    ]);
-    const content = { ...contentOf(contentType ?? 'application/json', rendered, route), ...Object.fromEntries(others) };
-    answers[status] = { description, content };
+    const others = otherContent(also, schemas, `${pascalCase(id)}Other`);
+    answers[status] = {
+      description,
+      content: { ...contentOf(contentType ?? 'application/json', rendered, route), ...others },
+    };
   }
   const error = isInferencePath(route.path) ? 'InferenceError' : 'Error';
   const content = { 'application/json': { schema: { $ref: `#/components/schemas/${error}` } } };
@@ -118,7 +117,18 @@ function requestBody(route: Route, schemas: OpenApiSchemas): Json {
   const schema =
     body.schema === undefined ? {} : schemas.render(body.schema, `${pascalCase(operationId(route))}Request`);
   const required = !(body.kind === 'json' && body.optional === true);
-  return { requestBody: { required, content: contentOf(contentType, schema, route) } };
+  const others = otherContent(
+    (body.kind === 'bytes' && body.also) || {},
+    schemas,
+    `${pascalCase(operationId(route))}Other`,
+  );
+  return { requestBody: { required, content: { ...contentOf(contentType, schema, route), ...others } } };
+}
+
+function otherContent(also: Readonly<Record<string, TSchema>>, schemas: OpenApiSchemas, name: string): Json {
+  return Object.fromEntries(
+    Object.entries(also).map(([type, schema]) => [type, { schema: schemas.render(schema, name) }]),
+  );
 }
 
 function contentOf(contentType: string, schema: Json, { msgpack }: Route): Json {

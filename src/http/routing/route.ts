@@ -35,6 +35,8 @@ interface BytesBody extends BodyOptions {
   readonly kind: 'bytes';
   readonly schema?: TSchema;
   readonly contentType?: string;
+  /** Other forms that a `Content-Type` header names, by content type. */
+  readonly also?: Readonly<Record<string, TSchema>>;
 }
 
 export type BodySpec = JsonBody | BytesBody | undefined;
