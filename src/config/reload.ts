@@ -7,7 +7,7 @@ export interface ConfigGeneration {
   readonly generation: number;
   readonly hash: string;
   readonly lastReloadFailed: boolean;
-  /** True while the file holds something that only a restart brings into effect. */
+  /** True while something else runs than the file says: it could not be read, or needs a restart. */
   readonly stale: boolean;
   readonly reloadSuccesses: number;
   readonly reloadFailures: number;
@@ -23,7 +23,7 @@ export class RunningConfig {
   #successes = 0;
   #failures = 0;
   #lastFailed = false;
-  #stale = false;
+  #needsRestart = false;
   readonly #load: () => LoadedConfig;
   readonly #listeners: ((config: Config) => void)[] = [];
 
@@ -46,7 +46,7 @@ export class RunningConfig {
       generation: this.#generation,
       hash: this.#loaded.hash,
       lastReloadFailed: this.#lastFailed,
-      stale: this.#stale,
+      stale: this.#lastFailed || this.#needsRestart,
       reloadSuccesses: this.#successes,
       reloadFailures: this.#failures,
     };
@@ -73,7 +73,7 @@ export class RunningConfig {
     const names = new Set([...Object.keys(before), ...Object.keys(fresh.values)]);
     const changed = [...names].filter((name) => !Bun.deepEquals(fresh.values[name], before[name]));
     const waiting = changed.filter((name) => Object.hasOwn(fresh.table, name) && !fresh.table[name]?.reloadable);
-    this.#stale = waiting.length > 0;
+    this.#needsRestart = waiting.length > 0;
     if (changed.length > waiting.length) {
       const kept = Object.fromEntries(waiting.map((name) => [name, before[name]]));
       const values = { ...fresh.values, ...kept };

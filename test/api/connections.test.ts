@@ -295,6 +295,7 @@ connections:
     expect(other.requests.map(({ path }) => path)).toEqual(['/ai/v1/rerank', '/ai/v1/chunk']);
     const modelless = await invoke(server, 'local', 'generate', { messages });
     expect(modelless).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+    expect((modelless.body as { message: string }).message).toStartWith('member "model"');
   });
 
   test('goes through a provider with a protocol of its own', async () => {

@@ -45,6 +45,9 @@ export class ConnectionInvoke {
     const body = withModel(readJson(context.body, { schema: jsonObject }, scanJson), place);
     const asked = shared.find((each) => each === operation);
     if (asked === undefined) return await this.#passOn(place, operation, body, context.signal);
+    if (typeof body.model !== 'string' || body.model === '') {
+      throw new ServiceError('invalid_request', 'member "model" must name a model of the connection');
+    }
     const { inference, providers } = this.#deps;
     const { id, provider: kind, url, apiKey, region } = place;
     const members = { provider: kind, model: body.model, url, api_key: apiKey, ...(takesRegion(kind) && { region }) };

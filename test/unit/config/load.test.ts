@@ -283,11 +283,17 @@ describe('reload', () => {
     expect(config.config.logLevel).toBe('info');
     expect(config.state).toMatchObject({
       generation: 1,
+      stale: true,
       lastReloadFailed: true,
       reloadSuccesses: 0,
       reloadFailures: 1,
     });
     reloadWith('log:\n  level: warn\n');
-    expect(config.state).toMatchObject({ lastReloadFailed: false, reloadSuccesses: 1, reloadFailures: 1 });
+    expect(config.state).toMatchObject({
+      stale: false,
+      lastReloadFailed: false,
+      reloadSuccesses: 1,
+      reloadFailures: 1,
+    });
   });
 });
