@@ -40,10 +40,14 @@ export function modelRoutes(source: Inference): Route[] {
       method: 'GET',
       path,
       access: { inference: 'read' },
+      models: () => [],
       tag,
-      summary: 'The installed predictors',
+      summary: 'The installed predictors that the caller may use',
       responses: { 200: { description: 'The predictors by name', schema: predictorListSchema } },
-      handler: () => ({ object: 'list', predictors: byName(source.registry.predictors, predictorEntry) }),
+      handler({ caller }) {
+        const seen = source.registry.predictors.filter(({ name }) => seesModel(caller, name));
+        return { object: 'list', predictors: byName(seen, predictorEntry) };
+      },
     });
   return [
     defineRoute({

@@ -6,6 +6,7 @@ import { restore } from '../../support/restore-jobs.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const fixtureModels = new URL('../../fixtures/models', import.meta.url).pathname;
+const fixturePredictors = new URL('../../fixtures/predictors', import.meta.url).pathname;
 
 async function withTables(guarded: GuardedServer): Promise<void> {
   for (const name of ['books', 'plates']) {
@@ -195,8 +196,24 @@ describe('a grant of one model', () => {
     const listed = (await guarded.as(ann, 'GET', '/ai/v1/models')).body;
     expect((listed.data as { id: string }[]).map(({ id }) => id)).toEqual(['chain']);
     expect(Object.keys({ ...(listed.chunkers as object), ...(listed.embedders as object) })).toEqual([]);
+    const tags = await guarded.as<{ models: { name: string }[] }>(ann, 'GET', '/api/tags');
+    expect(tags.body.models.map(({ name }) => name)).toEqual(['chain:latest']);
+    expect((await guarded.as(ann, 'GET', '/api/ps')).body).toEqual({ models: [] });
     expect((await guarded.as(ann, 'GET', '/ai/v1/models/chain')).status).toBe(200);
     expect((await guarded.as(ann, 'GET', '/ai/v1/models/tiny-bert')).body.reason).toBe('model_not_found');
+  });
+
+  test('lists that predictor and no other', async () => {
+    await using guarded = await startGuardedServer({ set: { '--ml-dir': fixturePredictors } });
+    const [known = '', ...others] = Object.keys(
+      (await guarded.asAdmin('GET', '/ml/v1/models')).body.predictors as object,
+    );
+    expect(others.length).toBeGreaterThan(0);
+    const ann = await guarded.user('ann', [model(known)]);
+    for (const path of ['/ml/v1/models', '/ml/v1/predictors', '/ai/v1/predictors']) {
+      const { status, body } = await guarded.as<{ predictors: object }>(ann, 'GET', path);
+      expect([path, status, Object.keys(body.predictors)]).toEqual([path, 200, [known]]);
+    }
   });
 
   test('holds for keys: one of a model, of a user that may use all', async () => {

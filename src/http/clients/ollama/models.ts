@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import packageFile from '../../../../package.json' with { type: 'json' };
+import { type Caller, seesModel } from '../../../access/principal.ts';
 import type { Inference } from '../../../inference/inference.ts';
 import { removeModel } from '../../../models/install-model.ts';
 import type { InstalledModel } from '../../../models/installed-model.ts';
@@ -23,33 +24,29 @@ const responses = { 200: { description: 'As Ollama documents it', schema: ollama
 export function ollamaModelRoutes(inference: Inference): Route[] {
   const body = inferenceBody(ollamaNameSchema, { bytesMax });
   const shared = { tag, responses } as const;
+  /** Open to whoever may use some model: of the others it is told nothing. */
+  const list = { ...shared, method: 'GET', access: read, models: () => [] } as const;
   const about = { ...shared, body, models: (sent: OllamaName) => [namedModel(sent)] } as const;
   return [
     defineRoute({
-      ...shared,
-      method: 'GET',
+      ...list,
       path: '/api/version',
-      access: read,
       summary: 'The version of this server',
       handler: () => ({ version: packageFile.version }),
     }),
     defineRoute({
-      ...shared,
-      method: 'GET',
+      ...list,
       path: '/api/tags',
-      access: read,
-      summary: 'The installed generators and embedders',
-      handler: () => ({ models: listed(inference).map(entryOf) }),
+      summary: 'The installed generators and embedders that the caller may use',
+      handler: ({ caller }) => ({ models: seen(inference, caller).map(entryOf) }),
     }),
     defineRoute({
-      ...shared,
-      method: 'GET',
+      ...list,
       path: '/api/ps',
-      access: read,
-      summary: 'The loaded generators and embedders',
-      handler: () => {
+      summary: 'The loaded generators and embedders that the caller may use',
+      handler: ({ caller }) => {
         const loaded = new Map(inference.pool.loaded().map((each) => [each.key, each]));
-        const models = listed(inference).flatMap((model) => {
+        const models = seen(inference, caller).flatMap((model) => {
           const found = loaded.get(`${model.kind}/${model.name}`);
           if (found === undefined) return [];
           const { modified_at: _, ...entry } = entryOf(model);
@@ -105,6 +102,10 @@ export function ollamaModelRoutes(inference: Inference): Route[] {
 function listed({ registry }: Inference): readonly InstalledModel[] {
   registry.rescan();
   return registry.models.filter(({ kind }) => kind === 'generators' || kind === 'embedders');
+}
+
+function seen(inference: Inference, caller: Caller): InstalledModel[] {
+  return listed(inference).filter(({ name }) => seesModel(caller, name));
 }
 
 function installed(inference: Inference, name: string): InstalledModel {
