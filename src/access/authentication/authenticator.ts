@@ -7,6 +7,7 @@ import { type Credential, readCredential } from './credentials.ts';
 import { FailureThrottle, groupOf } from './failure-throttle.ts';
 import { isSecret } from './key-secret.ts';
 import type { Passwords } from './passwords.ts';
+import { ProvenPasswords } from './proven-passwords.ts';
 import { VerifiedCredentials } from './verified-credentials.ts';
 
 /** Why a credential was refused; a label of the metric. */
@@ -28,8 +29,6 @@ export interface Authenticator {
   sessionNow(caller: Pick<Caller, 'principal' | 'keyId'>): Session | undefined;
 }
 
-const passwordKeptMs = 60_000;
-
 interface Deps {
   readonly state: AccessState;
   readonly clock: Clock;
@@ -38,21 +37,21 @@ interface Deps {
 }
 
 /**
- * Checks credentials against the users and keys of the catalog. What was right is remembered under the SHA-256 of the
- * header until `forget`: at every change of access.
+ * Checks credentials against the users and keys of the catalog. The session of a credential that was right is remembered under the
+ * SHA-256 of the header until `forget`: at every change of access.
  */
 export class CatalogAuthenticator implements Authenticator {
   readonly #deps: Deps;
   readonly #throttle: FailureThrottle;
   readonly #verified: VerifiedCredentials;
+  readonly #proven: ProvenPasswords;
   readonly #turns = new KeyedMutex();
-  /** Counts the calls of `forget`, so that what was being checked meanwhile is not remembered. */
-  #epoch = 0;
 
   constructor(deps: Deps) {
     this.#deps = deps;
     this.#throttle = new FailureThrottle(deps.clock);
     this.#verified = new VerifiedCredentials(deps.clock);
+    this.#proven = new ProvenPasswords(deps.clock);
   }
 
   identify(headers: Headers, origin: Origin): Session | Promise<Session> {
@@ -85,7 +84,6 @@ export class CatalogAuthenticator implements Authenticator {
 
   /** After every change of users, grants, keys or row filters. */
   forget(): void {
-    this.#epoch += 1;
     this.#verified.clear();
   }
 
@@ -123,26 +121,37 @@ export class CatalogAuthenticator implements Authenticator {
     header: string,
     client: string | undefined,
   ): Promise<Session> {
-    const { state, clock, passwords, onRefused } = this.#deps;
-    let epoch: number;
-    let isRight: boolean;
-    do {
-      try {
-        this.#throttle.check(client ?? '');
-      } catch (error) {
-        onRefused?.('throttled', client);
-        throw error;
-      }
-      epoch = this.#epoch;
-      isRight = await passwords.verify(password, state.user(name)?.passwordHash ?? null);
-      // The user may have been removed, or have another password, while this one was hashed.
-    } while (isRight && epoch !== this.#epoch);
-    const user = state.user(name);
-    if (!isRight || user === undefined) throw this.#failed('wrong', client);
-    const session = state.heldBy(user).withPassword;
-    const untilMs = clock.monotonicMs() + passwordKeptMs;
-    this.#verified.add(header, { session, expiresMs: Number.POSITIVE_INFINITY, untilMs });
-    return session;
+    const { state } = this.#deps;
+    for (;;) {
+      const passwordHash = state.user(name)?.passwordHash ?? null;
+      const proven = passwordHash === null ? undefined : this.#proven.untilMs(header, passwordHash);
+      const untilMs = proven ?? (await this.#hashed(password, passwordHash, { header, client }));
+      const user = state.user(name);
+      if (user === undefined) throw this.#failed('wrong', client);
+      // The user may have another password by now.
+      if (user.passwordHash !== passwordHash) continue;
+      const session = state.heldBy(user).withPassword;
+      this.#verified.add(header, { session, expiresMs: Number.POSITIVE_INFINITY, untilMs });
+      return session;
+    }
+  }
+
+  /** Compares a password with the stored hash. Returns until when it need not be compared again; fails where it is wrong. */
+  async #hashed(
+    password: string,
+    passwordHash: string | null,
+    { header, client }: { header: string; client: string | undefined },
+  ): Promise<number> {
+    const { passwords, onRefused } = this.#deps;
+    try {
+      this.#throttle.check(client ?? '');
+    } catch (error) {
+      onRefused?.('throttled', client);
+      throw error;
+    }
+    const isRight = await passwords.verify(password, passwordHash);
+    if (!isRight || passwordHash === null) throw this.#failed('wrong', client);
+    return this.#proven.add(header, passwordHash);
   }
 
   #failed(reason: Refusal, client: string | undefined): ServiceError {
