@@ -44,8 +44,8 @@ struct Corpus {
     index: Arc<TextIndex>,
 }
 
-/// Texts have `shortest` words or up to fourteen more. `parts` are committed one by one.
-fn corpus(words: Shares, shortest: u32, parts: &[Range<usize>]) -> Corpus {
+/// Texts have `shortest` words or up to fourteen more. `parts` are committed one by one. One document in twenty is deleted, or none.
+fn corpus(words: Shares, shortest: u32, parts: &[Range<usize>], deletes: bool) -> Corpus {
     println!("seed {SEED}");
     let count = parts.last().expect("parts").end;
     let mut random = Random::new(SEED);
@@ -67,7 +67,7 @@ fn corpus(words: Shares, shortest: u32, parts: &[Range<usize>]) -> Corpus {
             let counts: Vec<u32> = words.iter().map(&mut count_of).collect();
             // Lengths up to 39 are kept as they are.
             let length = shortest.max(counts.iter().sum::<u32>() + 1) + random.below(15) as u32;
-            Document { counts, length, group: random.below(1_000), is_deleted: random.below(20) == 0 }
+            Document { counts, length, group: random.below(1_000), is_deleted: random.below(20) == 0 && deletes }
         })
         .collect();
     let row = |at: usize| {
@@ -86,8 +86,10 @@ fn corpus(words: Shares, shortest: u32, parts: &[Range<usize>]) -> Corpus {
     }
     let deleted = documents.iter().enumerate().filter(|(_, document)| document.is_deleted);
     let deleted: Vec<Row> = deleted.map(|(at, _)| delete(&format!("k{at:05}"), at as u32)).collect();
-    index.apply(&frame(&deleted, count as u64 + 1)).expect("applied");
-    index.commit((count + deleted.len()) as u64).expect("a commit");
+    if deletes {
+        index.apply(&frame(&deleted, count as u64 + 1)).expect("applied");
+        index.commit((count + deleted.len()) as u64).expect("a commit");
+    }
     assert!(index.stats().segment_count >= parts.len());
     Corpus { words, documents, index }
 }
@@ -159,7 +161,7 @@ impl Corpus {
 
 #[test]
 fn words_of_all_frequencies_score_as_bm25_says() {
-    let corpus = corpus(WORDS, 1, &[0..9_000, 9_000..11_700, 11_700..12_000]);
+    let corpus = corpus(WORDS, 1, &[0..9_000, 9_000..11_700, 11_700..12_000], true);
     let mut sets: Vec<Vec<usize>> = (0..WORDS.len()).map(|word| vec![word]).collect();
     for a in 0..WORDS.len() {
         sets.extend((0..a).map(|b| vec![a, b]));
@@ -179,7 +181,7 @@ fn words_of_all_frequencies_score_as_bm25_says() {
 
 #[test]
 fn words_of_many_blocks_score_as_bm25_says() {
-    let corpus = corpus(WORDS_OF_MANY_BLOCKS, 25, std::slice::from_ref(&(0..100_000)));
+    let corpus = corpus(WORDS_OF_MANY_BLOCKS, 25, std::slice::from_ref(&(0..100_000)), true);
     let count = WORDS_OF_MANY_BLOCKS.len();
     for a in 0..count {
         for b in 0..a {
@@ -192,6 +194,35 @@ fn words_of_many_blocks_score_as_bm25_says() {
             }
         }
     }
+}
+
+#[test]
+fn a_word_alone_scores_as_bm25_says_where_nothing_is_deleted() {
+    let corpora = [
+        corpus(WORDS, 1, &[0..9_000, 9_000..11_700, 11_700..12_000], false),
+        corpus(WORDS_OF_MANY_BLOCKS, 25, std::slice::from_ref(&(0..100_000)), false),
+    ];
+    for corpus in &corpora {
+        for word in 0..corpus.words.len() {
+            for (limit, exact) in [(1, false), (10, false), (10, true), (500, false)] {
+                corpus.check(&[word], false, 1_000, json!({"limit": limit, "exact_total": exact}));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_word_that_a_text_asks_for_twice_counts_once() {
+    let documents: Vec<Value> = (0..50).map(|at| json!({"text": format!("tea{}", " milk".repeat(at))})).collect();
+    let index = index_of(Value::Null, &documents);
+    let scores = |text: &str| -> Vec<(u32, f32)> {
+        let query = json!({"kind": "match", "field": "text", "text": text});
+        let plan = serde_json::from_value(json!({"query": query, "limit": 10})).expect("a plan");
+        run(&index, &plan).hits.iter().map(|hit| (hit.ordinal, hit.score)).collect()
+    };
+    assert_eq!(scores("tea").len(), 10);
+    assert_eq!(scores("tea tea"), scores("tea"));
+    assert_eq!(scores("milk tea milk"), scores("milk tea"));
 }
 
 /// The ordinals of the page.

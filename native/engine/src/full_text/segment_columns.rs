@@ -1,6 +1,7 @@
 //! The columns that every query reads, opened once for each segment.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -33,6 +34,7 @@ pub struct FieldNorms {
 }
 
 pub struct SegmentColumns {
+    pub segment: SegmentId,
     pub ordinal: Column<u64>,
     pub sequence: Column<u64>,
     pub ttl_base: Column<i64>,
@@ -50,12 +52,19 @@ pub struct SegmentColumns {
     first_docs: Mutex<Vec<(SortField, Arc<FirstDocs>)>>,
 }
 
+impl fmt::Debug for SegmentColumns {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SegmentColumns").field("segment", &self.segment).finish_non_exhaustive()
+    }
+}
+
 impl SegmentColumns {
     pub fn open(reader: &SegmentReader) -> Result<Self, EngineError> {
         let columns = reader.fast_fields();
         let keys = columns.str(KEY).map_err(tantivy_failed)?;
         let ttl_base = columns.i64(TTL_BASE).map_err(tantivy_failed)?;
         Ok(Self {
+            segment: reader.segment_id(),
             ordinal: columns.u64(ORDINAL).map_err(tantivy_failed)?,
             sequence: columns.u64(SEQUENCE).map_err(tantivy_failed)?,
             expires: ttl_base.max_value() > 0,
@@ -171,7 +180,7 @@ pub struct ColumnCache(Mutex<HashMap<SegmentId, Arc<SegmentColumns>>>);
 
 impl ColumnCache {
     /// In the order of the searcher's segments.
-    pub fn of(&self, searcher: &Searcher) -> Result<Vec<Arc<SegmentColumns>>, EngineError> {
+    pub fn of(&self, searcher: &Searcher) -> Result<Arc<[Arc<SegmentColumns>]>, EngineError> {
         let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let segments = searcher.segment_readers();
         if known.len() > 2 * segments.len() {
@@ -189,7 +198,7 @@ impl ColumnCache {
             };
             columns.push(opened);
         }
-        Ok(columns)
+        Ok(Arc::from(columns))
     }
 
     /// The files have moved: what is open would keep the old ones.

@@ -326,12 +326,12 @@ fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box
 
 fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dyn Query> {
     let Some(path) = field else {
-        return Box::new(ConstantScoreUnion(prefix_conditions(&index.default_texts(), prefix)));
+        return Box::new(ConstantScoreUnion(prefix_conditions(index, &index.default_texts(), prefix)));
     };
     if path == KEY {
         return key_prefix_query(index, prefix);
     }
-    let mut conditions = prefix_conditions(&index.texts_of(path), prefix);
+    let mut conditions = prefix_conditions(index, &index.texts_of(path), prefix);
     for field in index.exact_fields(path) {
         conditions.push(Arc::new(StringRangeQuery::with_prefix(&field.column, prefix, &index.strings)));
     }

@@ -13,6 +13,7 @@ use crate::full_text::mapping::TableMapping;
 use crate::full_text::query::compile::clauses::term_query;
 use crate::full_text::query::terms::docs_by_string::DocsByString;
 use crate::full_text::query::terms::long_strings::LongStringQuery;
+use crate::full_text::segment_columns::SegmentColumns;
 use crate::full_text::slots::{Slot, TakenSlots};
 
 /// One analysed form of a path's text.
@@ -51,15 +52,21 @@ pub struct IndexFields {
     pub slots: Arc<TakenSlots>,
     /// Kept between queries; `None` where the index is of this query alone.
     pub strings: Option<Arc<DocsByString>>,
+    /// Those of the view; none where the index is of this query alone.
+    pub segments: Arc<[Arc<SegmentColumns>]>,
 }
 
 impl IndexFields {
     pub fn new(fields: Arc<Fields>, mapping: Arc<TableMapping>, slots: Arc<TakenSlots>) -> Self {
-        Self { fields, mapping, slots, strings: None }
+        Self { fields, mapping, slots, strings: None, segments: Arc::default() }
     }
 
     pub fn keeping(self, strings: &Arc<DocsByString>) -> Self {
         Self { strings: Some(Arc::clone(strings)), ..self }
+    }
+
+    pub fn reading(self, segments: &Arc<[Arc<SegmentColumns>]>) -> Self {
+        Self { segments: Arc::clone(segments), ..self }
     }
 
     /// The analysed forms of `path`'s text in this index; empty where no document has such a text.

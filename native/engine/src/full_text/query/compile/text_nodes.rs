@@ -191,11 +191,11 @@ fn phrase_in(text_field: &TextField, words: Words<'_>, slop: u32) -> Option<Box<
 }
 
 /// Tokens that begin with `prefix`, in its lowercase form where they are in lowercase.
-pub fn prefix_conditions(texts: &[TextField], prefix: &str) -> Vec<Arc<dyn BitsOfSegment>> {
+pub fn prefix_conditions(index: &IndexFields, texts: &[TextField], prefix: &str) -> Vec<Arc<dyn BitsOfSegment>> {
     let lowercase = prefix.to_lowercase();
     let condition = |text_field: &TextField| {
         let prefix = if text_field.analyzer.folds_case() { &lowercase } else { prefix };
-        Arc::new(prefix_range(text_field, prefix)) as Arc<dyn BitsOfSegment>
+        Arc::new(prefix_range(text_field, prefix).reading(&index.segments)) as Arc<dyn BitsOfSegment>
     };
     texts.iter().map(condition).collect()
 }

@@ -19,7 +19,7 @@ use crate::full_text::segment_columns::SegmentColumns;
 /// The view of one index: one commit.
 pub struct RangeView {
     pub searcher: Searcher,
-    pub columns: Vec<Arc<SegmentColumns>>,
+    pub columns: Arc<[Arc<SegmentColumns>]>,
     pub index: IndexFields,
     pub schema: Schema,
     pub filters: Arc<FilterCache>,
@@ -37,8 +37,9 @@ impl RangeView {
         let filters = Arc::clone(&index.filters);
         let counters = Arc::clone(&index.counters);
         let mapping = Arc::clone(&index.mapping);
-        let fields =
-            IndexFields::new(Arc::clone(&index.fields), mapping, index.slots.snapshot()).keeping(&index.strings);
+        let fields = IndexFields::new(Arc::clone(&index.fields), mapping, index.slots.snapshot())
+            .keeping(&index.strings)
+            .reading(&columns);
         Ok(Self {
             searcher,
             columns,

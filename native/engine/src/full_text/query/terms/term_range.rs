@@ -3,13 +3,18 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use tantivy::directory::OwnedBytes;
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError, Term};
 
+use crate::full_text::errors::{carried, damaged};
 use crate::full_text::query::constant_docs::{ConstantDocs, Matching};
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
+use crate::full_text::query::words::short_postings::add_short;
+use crate::full_text::query::words::skip_data::BLOCK_DOCS;
 use crate::full_text::query::words::word_bits::add_documents;
+use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
 /// Bounds are serialised term values, without the field.
@@ -18,11 +23,13 @@ pub struct TermRangeQuery {
     field: Field,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
+    /// Segments whose files may be read beside Tantivy's reader.
+    segments: Arc<[Arc<SegmentColumns>]>,
 }
 
 impl TermRangeQuery {
     pub fn new(field: Field, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
-        Self { field, lower, upper }
+        Self { field, lower, upper, segments: Arc::default() }
     }
 
     /// All terms that begin with `prefix`'s value.
@@ -33,6 +40,17 @@ impl TermRangeQuery {
             None => Bound::Unbounded,
         };
         Self::new(prefix.field(), Bound::Included(start), upper)
+    }
+
+    /// The same where all postings are in the files of `segments`: short ones are read from their bytes.
+    pub fn reading(self, segments: &Arc<[Arc<SegmentColumns>]>) -> Self {
+        Self { segments: Arc::clone(segments), ..self }
+    }
+
+    fn postings(&self, reader: &SegmentReader) -> tantivy::Result<Option<OwnedBytes>> {
+        let columns = self.segments.iter().find(|columns| columns.segment == reader.segment_id());
+        let files = columns.and_then(|columns| columns.field_files(reader, self.field));
+        Ok(files.map(|files| files.postings.read_bytes()).transpose()?)
     }
 }
 
@@ -66,9 +84,17 @@ impl BitsOfSegment for TermRangeQuery {
         };
         let mut terms = range.without_keys().into_stream()?;
         let mut documents = BitSet::words_for(reader.max_doc());
+        let of_field = self.postings(reader)?;
         let mut reused = None;
         while terms.advance() {
             let term = terms.value();
+            if let Some(of_field) = of_field.as_ref().filter(|_| (term.doc_freq as usize) < BLOCK_DOCS) {
+                let postings = of_field.get(term.postings_range.clone());
+                let added = postings.and_then(|postings| add_short(postings, term.doc_freq, &mut documents));
+                added
+                    .ok_or_else(|| carried(damaged("the postings of a term are not what its entry says".to_owned())))?;
+                continue;
+            }
             let postings = match &mut reused {
                 Some(postings) => {
                     inverted_index.reset_block_postings_from_terminfo(term, postings)?;

@@ -3,8 +3,11 @@
 pub mod exact_phrase;
 pub mod phrase_walk;
 pub mod position_lists;
+pub mod short_postings;
+pub mod skip_data;
 pub mod word_bits;
 pub mod word_positions;
 pub mod word_search;
+pub mod word_seeks;
 pub mod word_unions;
 pub mod word_walks;

@@ -21,8 +21,10 @@ use crate::full_text::query::run::statistics::RangeStatistics;
 use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
 use crate::full_text::query::words::phrase_walk::{PhraseMember, find_phrases};
 use crate::full_text::query::words::position_lists::PositionLists;
+use crate::full_text::query::words::skip_data::SkipData;
+use crate::full_text::query::words::word_seeks::{seek_any, seek_every};
 use crate::full_text::query::words::word_unions::unite;
-use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, seek_each, walk_one};
+use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, walk_one};
 use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
@@ -202,9 +204,11 @@ impl WordSearch {
         visit: Visit<'_>,
     ) -> Result<(), EngineError> {
         let mut cursors = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
-        match &mut cursors[..] {
-            [cursor] => walk_one(cursor, threshold, deadline, visit),
-            _ => Ok(()),
+        let found = self.words.first().and_then(|word| word.postings[segment].as_ref());
+        let ([cursor], Some(found)) = (&mut cursors[..], found) else { return Ok(()) };
+        match columns.field_files(reader, found.field) {
+            Some(files) => walk_one(cursor, &SkipData::open(&files, &found.info)?, threshold, deadline, visit),
+            None => unite(&mut cursors, None, threshold, deadline, visit),
         }
     }
 
@@ -235,7 +239,10 @@ impl WordSearch {
         let documents = cursors.iter().map(|cursor| u64::from(cursor.blocks.doc_freq()));
         let read = if every { documents.min().unwrap_or(0) } else { documents.sum::<u64>() };
         if let Some(bits) = bits.filter(|bits| bits.len() as u64 * SEEK_COST <= read) {
-            return seek_each(&mut cursors, every, bits, threshold, deadline, visit);
+            return match every {
+                true => seek_every(&mut cursors, bits, threshold, deadline, visit),
+                false => seek_any(&mut cursors, bits, threshold, deadline, visit),
+            };
         }
         match (&mut cursors[..], every) {
             ([_, _, ..], true) => {

@@ -6,14 +6,11 @@
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::query::Bm25Weight;
-use tantivy::{DocId, Score};
+use tantivy::{DocId, Score, TERMINATED};
 
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
-use sundew_base::bit_set::BitSet;
-
-/// Documents of a full block of postings.
-pub const BLOCK_DOCS: usize = 128;
+use crate::full_text::query::words::skip_data::{BLOCK_DOCS, SkipData};
 
 /// Of words this many times rarer than the next, each document is looked for by itself.
 pub const SEEK_RATIO: u32 = 8;
@@ -75,57 +72,32 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Each of `docs` by itself.
-pub fn seek_each(
-    cursors: &mut [WordCursor<'_>],
-    every: bool,
-    docs: &BitSet,
-    mut threshold: Score,
-    deadline: &Deadline,
-    visit: Visit<'_>,
-) -> Result<(), EngineError> {
-    for (at, doc) in docs.iter().enumerate() {
-        if deadline.is_due_at(at as u64 + 1) {
-            return Err(deadline.error());
-        }
-        let (mut score, mut found) = (0.0, 0);
-        for cursor in cursors.iter_mut() {
-            match cursor.seek(doc) {
-                Some(of_word) => (score, found) = (score + of_word, found + 1),
-                None if every => break,
-                None => {}
-            }
-        }
-        let is_match = if every { found == cursors.len() } else { found > 0 };
-        if is_match && score > threshold {
-            threshold = visit(doc, score);
-        }
-    }
-    Ok(())
-}
-
-/// The documents of one word whose score exceeds `threshold`, which every visit raises.
+/// The documents of one word whose score exceeds `threshold`, which every visit raises. `skips` are of its postings.
 pub fn walk_one(
     cursor: &mut WordCursor<'_>,
+    skips: &SkipData,
     mut threshold: Score,
     deadline: &Deadline,
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
     let mut watch = Watch::new(deadline);
-    while !cursor.blocks.docs().is_empty() {
+    let mut block = 0;
+    loop {
         watch.block()?;
-        // The bound of a block that is not full is not stored, and costs as much as its scores.
-        if cursor.blocks.block_len() < BLOCK_DOCS || cursor.block_max_score() > threshold {
-            for (doc, frequency) in cursor.blocks.docs().iter().zip(cursor.blocks.freqs()) {
-                let score = cursor.weight.score(cursor.norms.fieldnorm_id(*doc), *frequency);
-                if score > threshold {
-                    threshold = visit(*doc, score);
-                }
+        for (doc, frequency) in cursor.blocks.docs().iter().zip(cursor.blocks.freqs()) {
+            let score = cursor.weight.score(cursor.norms.fieldnorm_id(*doc), *frequency);
+            if score > threshold {
+                threshold = visit(*doc, score);
             }
         }
-        cursor.blocks.advance();
+        if block >= skips.blocks() {
+            return Ok(());
+        }
+        // Blocks that cannot hold a better match are not decoded. The bound of one that is not full is not stored.
+        let next = (block + 1..skips.blocks()).find(|block| skips.most(*block, cursor.weight) > threshold);
+        block = next.unwrap_or(skips.blocks());
+        cursor.blocks.seek(skips.last_doc(block - 1).saturating_add(1).min(TERMINATED));
     }
-    Ok(())
 }
 
 /// All matches of a union, in order.
