@@ -95,12 +95,47 @@ function randomAggregations(): object {
   };
 }
 
+/** A search whose scores are the same for every hit, whatever words the whole table has. */
+function evenSearch(): object {
+  return random.pick([
+    { match_all: {} },
+    { range: { n: { gte: random.between(0, 5) } } },
+    { range: { order: { lt: random.between(5, documentCount) } } },
+  ]);
+}
+
+/** Words beside vectors of both kinds, fused in every way. */
+function hybridRequest(): object {
+  const merge_config = random.pick([
+    {},
+    { strategy: 'rrf' },
+    { strategy: 'rsf' },
+    { strategy: 'failover' },
+    { weights: { dense: 2 } },
+  ]);
+  return {
+    full_text_search: evenSearch(),
+    embeddings: { dense: [random.between(0, 9), 2, 3], sparse: { 1: 1, 2: 0.3 } },
+    merge_config,
+    limit: random.between(1, 30),
+    highlight: true,
+    ...random.pick([{}, { pruner: { min_score_ratio: 0.5 } }, { pruner: { max_score_gap_percent: 10 } }]),
+    ...(random.chance(0.3) ? { filter_query: randomNode() } : {}),
+  };
+}
+
+/** The nearest by one vector, within bounds. */
+function nearRequest(): object {
+  const embeddings = { dense: [random.between(0, 9), 2, 3] };
+  return { embeddings, distance_under: random.between(6, 90), distance_over: random.pick([0, 5]), limit: 50 };
+}
+
 /** A request whose answer does not depend on how often words occur in the whole table. */
 function randomRequest(): object {
   const aggregations = random.chance(0.5) ? { aggregations: randomAggregations() } : {};
   const more = { ...(random.chance(0.3) ? { exclusion_query: randomNode() } : {}), ...aggregations };
   const order_by = [{ field: random.pick(['order', 'n', 'tag']), desc: random.chance(0.5) }, { field: 'order' }];
-  switch (random.between(0, 7)) {
+  switch (random.between(0, 9)) {
     case 0:
       return { ...more, count: true, filter_query: randomNode() };
     case 1:
@@ -127,6 +162,7 @@ function randomRequest(): object {
         order_by,
         limit: random.between(1, 30),
         offset: random.between(0, 9),
+        highlight: random.pick([true, { fields: ['text', 'tag'] }]),
       };
     case 4: {
       // All matches are candidates, whatever their scores by words.
@@ -158,6 +194,10 @@ function randomRequest(): object {
         limit: random.between(1, 20),
       };
     }
+    case 7:
+      return { ...more, ...hybridRequest() };
+    case 8:
+      return { ...more, ...nearRequest() };
     default:
       return { ...more, filter_query: { ref: 'named' }, with: { named: randomNode() }, order_by, filter_prefix: 'k0' };
   }
@@ -334,6 +374,7 @@ async function compareGraphs(only: string, caller: ReturnType<typeof testCaller>
       pattern,
       include_documents: true,
     };
+    const beside = besideHits(key);
     const answers = async (table: string, by: typeof caller) => {
       const request = { filter_query: { match_none: {} }, graph_searches: { matched } };
       for (;;) {
@@ -342,14 +383,38 @@ async function compareGraphs(only: string, caller: ReturnType<typeof testCaller>
           nodes: JSON.parse(await graphs.traverse(table, 'near', traverse, by)),
           paths: await graphs.paths(table, 'near', path, by),
           matches: ((await ask(table, request, by)) as Result & { graph_results: object }).graph_results,
+          beside: { ...(await ask(table, beside, by)), table: '' },
         });
         // Under load an index may show a write later than an answer waits.
         if (!answer.includes('"partial":"indexing"')) return timeless(answer);
       }
     };
-    const at = { seed, edges, traverse, path, pattern, start_nodes: matched.start_nodes };
+    const at = { seed, edges, traverse, path, pattern, start_nodes: matched.start_nodes, beside };
     expect({ ...at, ...(await answers('everything', caller)) }).toEqual({ ...at, ...(await answers(only, whole)) });
   }
+}
+
+/** A query whose graph searches begin, or end, at its hits. */
+function besideHits(key: () => string): object {
+  const hits = { result_ref: '$full_text_results' };
+  const walked = { index_name: 'near', include_documents: true, include_edges: true };
+  const around = { ...walked, type: random.pick(['neighbors', 'traverse']), start_nodes: hits };
+  const type = random.pick(['shortest_path', 'k_shortest_paths']);
+  const params = { k: 3, max_depth: 6, weight_mode: random.pick(['min_hops', 'min_weight', 'max_weight']) };
+  const way = {
+    type,
+    index_name: 'near',
+    start_nodes: { keys: [key()] },
+    target_nodes: random.pick([hits, { keys: [key(), key()] }]),
+    params,
+    include_documents: true,
+  };
+  return {
+    full_text_search: evenSearch(),
+    graph_searches: { around, way },
+    ...random.pick([{}, { expand_strategy: 'union' }, { expand_strategy: 'intersection' }]),
+    limit: random.between(1, 10),
+  };
 }
 
 /** All pages by cursor, one after another. */
