@@ -127,7 +127,7 @@ async function change(): Promise<void> {
 
 async function changeIndex(): Promise<void> {
   const answer = hasVectors
-    ? await server.send('DELETE', `${path}/indexes/v`)
+    ? await server.send('DELETE', `${path}/indexes/v?keep_vectors=${random.chance(0.5)}`)
     : await server.send('POST', `${path}/indexes/v`, vectorIndex);
   expect(answer.status).toBeLessThan(300);
   hasVectors = !hasVectors;

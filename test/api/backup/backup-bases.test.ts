@@ -126,6 +126,23 @@ describe('the base of a backup', () => {
     }
   });
 
+  test('spares every range of every table what it has', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    const tables = ['t', 'other', 'third'];
+    const insert = async (inserts: object) => {
+      for (const table of tables) {
+        expect((await server.send('POST', `/db/v1/tables/${table}/batch`, { inserts })).status).toBe(201);
+      }
+    };
+    for (const table of tables) await server.send('POST', `/db/v1/tables/${table}`, { num_shards: 3 });
+    await insert({ a: {}, m: {}, z: {} });
+    expect((await backUp(server, place, 'full')).body).toMatchObject({ status: 'completed' });
+    await insert({ b: {}, n: {}, y: {} });
+    expect((await backUp(server, place, 'more', 'full')).body).toMatchObject({ status: 'completed' });
+    expect(place.lines('more').map(({ key }) => key)).toEqual(tables.flatMap(() => ['b', 'n', 'y']));
+  });
+
   test('is remembered until there are many later ones, and then everything is copied', async () => {
     using place = new BackupPlace();
     await using server = await place.server();
