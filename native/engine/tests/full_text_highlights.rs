@@ -2,7 +2,7 @@
 
 mod full_text_support;
 
-use full_text_support::{frame, index_of, memory_options, plan, put, run};
+use full_text_support::{frame, index_of, matching, memory_options, plan, put, run};
 use serde_json::{Value, json};
 use sundew_engine::full_text::{HighlightPlan, QueryPlan, highlight_documents};
 
@@ -82,6 +82,140 @@ fn every_kind_of_word_condition_marks() {
     for (query, expected) in cases {
         assert_eq!(highlights(query.clone(), document.clone()), json!({"t": [expected]}), "{query}");
     }
+}
+
+#[test]
+fn a_phrase_is_marked_where_it_stands() {
+    let phrase = |text: &str, slop: u32| json!({"kind": "phrase", "field": "t", "text": text, "slop": slop});
+    let near = json!({"kind": "phrase", "field": "t", "text": "quikc fox", "fuzziness": 1});
+    let terms =
+        |slop: u32| json!({"kind": "terms_phrase", "field": "t", "terms": [["quick", "slow"], ["fox"]], "slop": slop});
+    let cases = [
+        (
+            phrase("quick fox", 0),
+            json!("a quick the fox, fox and quick fox"),
+            Some("a quick the fox, fox and <em>quick</em> <em>fox</em>"),
+        ),
+        (
+            phrase("quick the fox", 0),
+            json!("quick the fox, quick fox"),
+            Some("<em>quick</em> the <em>fox</em>, quick fox"),
+        ),
+        (phrase("quick and fox", 0), json!("quick, the fox"), Some("<em>quick</em>, the <em>fox</em>")),
+        (phrase("fox", 0), json!("fox and quick fox"), Some("<em>fox</em> and quick <em>fox</em>")),
+        (phrase("quick fox", 1), json!("fox, quick the fox"), Some("fox, <em>quick</em> the <em>fox</em>")),
+        (phrase("quick fox", 1), json!("quick red big fox"), None),
+        (
+            phrase("quick quick", 1),
+            json!("quick fox red quick, quick red quick"),
+            Some("quick fox red <em>quick</em>, <em>quick</em> red <em>quick</em>"),
+        ),
+        (phrase("quick fox", 90), json!(["quick", "fox"]), None),
+        (near, json!("quick red fox, quick fox"), Some("quick red fox, <em>quick</em> <em>fox</em>")),
+        (
+            terms(0),
+            json!("fox quick fox slow fox slow"),
+            Some("fox <em>quick</em> <em>fox</em> <em>slow</em> <em>fox</em> slow"),
+        ),
+        (terms(1), json!("quick"), None),
+    ];
+    for (query, text, expected) in cases {
+        let document = json!({"t": text});
+        let is_found = !matching(&index_of(json!(null), std::slice::from_ref(&document)), query.clone()).is_empty();
+        assert_eq!(is_found, expected.is_some(), "{query} on {text}");
+        let expected = expected.map_or(json!({}), |expected| json!({"t": [expected]}));
+        assert_eq!(highlights(query.clone(), document), expected, "{query} on {text}");
+    }
+}
+
+#[test]
+fn words_whole_strings_and_dates_are_marked_by_the_rules_of_the_index() {
+    let cases = [
+        // In words case does not matter, in whole strings it does.
+        (
+            json!({"kind": "regexp", "field": "t", "pattern": "RED.*"}),
+            json!({"t": "redder soup"}),
+            Some("<em>redder</em> soup"),
+        ),
+        (
+            json!({"kind": "prefix", "field": "t", "value": "Red S"}),
+            json!({"t": "Red Soup"}),
+            Some("<em>Red Soup</em>"),
+        ),
+        (json!({"kind": "prefix", "field": "t", "value": "red s"}), json!({"t": "Red Soup"}), None),
+        (json!({"kind": "prefix", "field": "t", "value": "Red"}), json!({"t": "Red Soup"}), Some("<em>Red</em> Soup")),
+        (
+            json!({"kind": "fuzzy", "field": "t", "value": "Red Soups", "fuzziness": 1}),
+            json!({"t": "Red Soup"}),
+            Some("<em>Red Soup</em>"),
+        ),
+        (
+            json!({"kind": "fuzzy", "field": "t", "value": "red soup", "fuzziness": 0}),
+            json!({"t": "red and soup"}),
+            None,
+        ),
+        (
+            json!({"kind": "fuzzy", "field": "t", "value": "soups", "fuzziness": 1}),
+            json!({"t": "hot soup"}),
+            Some("hot <em>soup</em>"),
+        ),
+        // A term without a field is a token, one with a field a whole string.
+        (json!({"kind": "term", "value": "soup"}), json!({"t": "hot soup"}), Some("hot <em>soup</em>")),
+        (json!({"kind": "term", "field": "t", "value": "soup"}), json!({"t": "hot soup"}), None),
+        // A text without words is a whole string.
+        (json!({"kind": "match", "field": "t", "text": "A"}), json!({"t": "A"}), Some("<em>A</em>")),
+        (
+            json!({"kind": "match", "field": "t.keyword", "text": "hot soup"}),
+            json!({"t": "hot soup"}),
+            Some("<em>hot soup</em>"),
+        ),
+        (json!({"kind": "match", "field": "t.keyword", "text": "soup"}), json!({"t": "hot soup"}), None),
+        // A date has no words.
+        (json!({"kind": "match", "text": "2024"}), json!({"t": "2024-05-01"}), None),
+        (
+            json!({"kind": "match", "field": "t", "text": "2024-05-01T00:00:00Z"}),
+            json!({"t": "2024-05-01"}),
+            Some("<em>2024-05-01</em>"),
+        ),
+        (json!({"kind": "term", "field": "t", "value": "x".repeat(257)}), json!({"t": "x".repeat(257)}), None),
+    ];
+    for (query, document, expected) in cases {
+        let is_found = !matching(&index_of(json!(null), std::slice::from_ref(&document)), query.clone()).is_empty();
+        assert_eq!(is_found, expected.is_some(), "{query} on {document}");
+        let expected = expected.map_or(json!({}), |expected| json!({"t": [expected]}));
+        assert_eq!(highlights(query.clone(), document.clone()), expected, "{query} on {document}");
+    }
+}
+
+#[test]
+fn each_type_marks_by_its_own_rules() {
+    let typed = |types: Value, in_all: bool| {
+        json!({"schema": {"type": "object", "properties": {
+            "f": {"type": "string", "x-service-types": types, "x-service-include-in-all": in_all}
+        }}})
+    };
+    let schema = json!({"document_schemas": {
+        "whole": typed(json!(["keyword"]), true),
+        "words": typed(json!(["text"]), false),
+        "typed": typed(json!(["search_as_you_type"]), true)
+    }});
+    let documents = ["whole", "words", "typed"].map(|name| put(name, 0, json!({"_type": name, "f": "red soup"})));
+    let frame = frame(&documents, 1);
+    let ask = |query: Value| -> Vec<Value> {
+        let json = highlight_documents(&memory_options(schema.clone()), &plan(query), &wanted(), &frame);
+        let rows: Vec<Value> = serde_json::from_str(&json.expect("highlights")).expect("JSON");
+        rows.iter().map(|row| row["f"][0].clone()).collect()
+    };
+    let (none, word, whole) = (Value::Null, json!("red <em>soup</em>"), json!("<em>red soup</em>"));
+    let all = json!({"kind": "match", "text": "soup"});
+    // Types whose texts lie together are searched alike.
+    assert_eq!(ask(all), [word.clone(), word.clone(), word.clone()]);
+    let term = json!({"kind": "term", "field": "f", "value": "red soup"});
+    assert_eq!(ask(term), [whole, none.clone(), none.clone()]);
+    let shingle = json!({"kind": "match", "field": "f._2gram", "text": "red soup"});
+    assert_eq!(ask(shingle), [none.clone(), none.clone(), json!("<em>red soup</em>")]);
+    let shingle = json!({"kind": "match", "field": "f._2gram", "text": "soup"});
+    assert_eq!(ask(shingle), [none.clone(), none.clone(), none]);
 }
 
 #[test]

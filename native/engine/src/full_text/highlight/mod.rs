@@ -1,16 +1,20 @@
 //! Which parts of a page's documents the query found.
 
+mod conditions;
 mod fragments;
 mod matchers;
+mod near_test;
 mod plan;
+mod sequences;
 mod spans;
+mod wanted;
 
 use serde_json::{Map, Value};
 
 use self::fragments::fragments_of;
-use self::matchers::Wanted;
 pub use self::plan::HighlightPlan;
 use self::spans::texts_of_document;
+use self::wanted::Wanted;
 use super::mapping::TableMapping;
 use super::options::IndexOptions;
 use super::plan::QueryPlan;

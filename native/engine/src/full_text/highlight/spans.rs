@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
+use tantivy::DateTime;
 
 use crate::full_text::analysis::{Analyzer, strip_html};
+use crate::full_text::dates::parse_date;
 use crate::full_text::mapping::{DetectedType, FieldRule, TableMapping};
 
 /// Bytes of one string that are looked at.
@@ -24,6 +26,8 @@ pub struct DocumentText<'a> {
     pub path: String,
     pub text: &'a str,
     pub rule: FieldRule,
+    /// The string is a date, and nothing else.
+    pub date: Option<DateTime>,
 }
 
 impl DocumentText<'_> {
@@ -66,7 +70,9 @@ fn walk<'a>(
     match value {
         Value::String(text) => {
             let rule = mapping.rule_of(cursor, path, DetectedType::String);
-            texts.push(DocumentText { path: path.to_owned(), text, rule });
+            let is_date = || mapping.rule_of(cursor, path, DetectedType::Date).date;
+            let date = parse_date(text).filter(|_| is_date());
+            texts.push(DocumentText { path: path.to_owned(), text, rule, date });
         }
         Value::Array(elements) => {
             for element in elements {

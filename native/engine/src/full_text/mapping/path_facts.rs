@@ -3,21 +3,32 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::exact_types::ExactTypes;
 use super::rule::PATH_BYTES_MAX;
 use crate::full_text::analysis::Analyzer;
 
 /// Above this many paths all are forgotten: paths come from queries. Those too long for a document are not kept.
 const PATHS_KEPT: usize = 1_024;
 
+/// A path under which whole strings lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExactPath {
+    pub path: String,
+    /// Whose strings are whole; none where those of all documents are.
+    pub types: Option<Arc<ExactTypes>>,
+}
+
 /// The rules of the strings at a path, over all document types.
 #[derive(Debug)]
 pub struct PathFacts {
     /// Those that strings at the path may have been given.
     pub analyzers: Vec<Analyzer>,
-    /// The paths under which whole strings lie; none when the path is declared to have no exact form.
-    pub exact_paths: Vec<String>,
-    /// Some documents hold only the exact form under the path itself.
-    pub may_be_exact_only: bool,
+    /// None when the path is declared to have no exact form.
+    pub exact_paths: Vec<ExactPath>,
+    /// Some documents have no words of the path, so that a text that is asked of it is compared with whole strings too.
+    pub may_lack_words: bool,
+    /// A query without a field searches the path. Types that differ are searched alike: their texts lie together.
+    pub is_searched: bool,
     /// Documents may hold strings here, but only as analysed words.
     pub has_only_text: bool,
     /// The strings of some documents have no column.
@@ -56,8 +67,9 @@ mod tests {
     fn facts(path: &str) -> PathFacts {
         PathFacts {
             analyzers: Vec::new(),
-            exact_paths: vec![path.to_owned()],
-            may_be_exact_only: false,
+            exact_paths: vec![ExactPath { path: path.to_owned(), types: None }],
+            may_lack_words: false,
+            is_searched: true,
             has_only_text: false,
             may_lack_values: false,
             may_have_words: false,
@@ -75,7 +87,7 @@ mod tests {
                     found += 1;
                     facts(&path)
                 });
-                assert_eq!(facts.exact_paths, std::slice::from_ref(&path));
+                assert_eq!(facts.exact_paths[0].path, path);
             }
             assert!(known.0.lock().expect("no panic").len() <= PATHS_KEPT);
         }
@@ -88,7 +100,7 @@ mod tests {
         let kept = "p".repeat(PATH_BYTES_MAX);
         let long = "p".repeat(PATH_BYTES_MAX + 1);
         for path in [&kept, &long] {
-            assert_eq!(known.of(path, || facts(path)).exact_paths, std::slice::from_ref(path));
+            assert_eq!(&known.of(path, || facts(path)).exact_paths[0].path, path);
         }
         let paths: Vec<Box<str>> = known.0.lock().expect("no panic").keys().cloned().collect();
         assert_eq!(paths, [Box::from(kept)]);

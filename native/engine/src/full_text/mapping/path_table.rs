@@ -194,8 +194,8 @@ impl PathTable {
             return Arc::clone(plan);
         }
         let rule = self.rule(node, DetectedType::String);
-        let any_in_all = self.mapping.any_in_all;
         let path = Arc::clone(&self.nodes[node as usize].path);
+        let any_in_all = self.mapping.any_in_all;
         let forms = if self.mapping.values_only { &[] } else { rule.texts.as_slice() };
         let texts = forms.iter().map(|form| {
             let primary = form.suffix.is_empty();
@@ -205,7 +205,8 @@ impl PathTable {
                 in_all: rule.in_all && (primary || form.suffix == super::rule::ALL),
                 primary,
             };
-            let in_all = if any_in_all { slot.in_all } else { primary };
+            let is_searched = || self.mapping.facts_of(&slot.path).is_searched;
+            let in_all = if any_in_all { slot.in_all || is_searched() } else { primary };
             let taken = slots.slot_for(&slot, in_all);
             TextTarget {
                 field: taken.map_or(fields.overflow, |taken| fields.slots[taken]),

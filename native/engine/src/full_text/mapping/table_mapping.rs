@@ -5,14 +5,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::cursor::SchemaCursor;
-use super::path_facts::{KnownPaths, PathFacts};
+use super::exact_types::ExactTypes;
+use super::path_facts::{ExactPath, KnownPaths, PathFacts};
 use super::property::any_in_all;
-use super::rule::{DERIVED_SUFFIXES, FieldRule, KEYWORD_SUFFIX};
+use super::rule::{ALL, DERIVED_SUFFIXES, FieldRule, KEYWORD_SUFFIX};
 use super::templates::{DetectedType, Template};
 use crate::full_text::analysis::Analyzer;
 
 /// The member that says when a document was written.
 pub const TIMESTAMP: &str = "_timestamp";
+/// The member that names a document's type.
+pub const TYPE: &str = "_type";
 /// The member that holds the texts of a document's artifacts, by their names; only the server adds it.
 const ARTIFACTS: &str = "_artifacts";
 const ARTIFACT_PATHS: &str = "_artifacts.";
@@ -83,7 +86,7 @@ impl TableMapping {
 
     pub fn child_of(&self, parent: &SchemaCursor, is_root: bool, name: &str) -> SchemaCursor {
         if is_root && name.starts_with('_') {
-            let is_indexed = matches!(name, TIMESTAMP | "_type" | ARTIFACTS);
+            let is_indexed = matches!(name, TIMESTAMP | TYPE | ARTIFACTS);
             return if is_indexed { SchemaCursor::Dynamic } else { SchemaCursor::Closed };
         }
         parent.child(name, self.enforced)
@@ -92,7 +95,7 @@ impl TableMapping {
     pub fn rule_of(&self, cursor: &SchemaCursor, path: &str, detected: DetectedType) -> FieldRule {
         match path {
             TIMESTAMP => return FieldRule { date: true, ..FieldRule::none() },
-            "_type" => return FieldRule { exact: true, ..FieldRule::none() },
+            TYPE => return FieldRule { exact: true, ..FieldRule::none() },
             // Their names are the server's: no template of a user's is for them.
             _ if path.starts_with(ARTIFACT_PATHS) => {
                 return if self.values_only {
@@ -113,15 +116,16 @@ impl TableMapping {
     /// no type exist only where types are not enforced.
     fn rules_by_type(&self, path: &str) -> Vec<(FieldRule, bool)> {
         let untyped = if self.enforced && !self.types.is_empty() { 0 } else { 1 };
-        let rule = |document_type: usize| {
-            let mut cursor = self.root_of(document_type);
-            for (depth, name) in path.split('.').enumerate() {
-                cursor = self.child_of(&cursor, depth == 0, name);
-            }
-            let is_declared = matches!(cursor, SchemaCursor::Declared { .. });
-            (self.rule_of(&cursor, path, DetectedType::String), is_declared)
-        };
-        (0..self.types.len() + untyped).map(rule).collect()
+        (0..self.types.len() + untyped).map(|document_type| self.rule_of_type(document_type, path)).collect()
+    }
+
+    fn rule_of_type(&self, document_type: usize, path: &str) -> (FieldRule, bool) {
+        let mut cursor = self.root_of(document_type);
+        for (depth, name) in path.split('.').enumerate() {
+            cursor = self.child_of(&cursor, depth == 0, name);
+        }
+        let is_declared = matches!(cursor, SchemaCursor::Declared { .. });
+        (self.rule_of(&cursor, path, DetectedType::String), is_declared)
     }
 
     /// The facts about `path`, which may name a derived field.
@@ -134,13 +138,18 @@ impl TableMapping {
         let is_exact = |path: &str| self.exact_rules(path).iter().any(|rule| rule.exact);
         let base = path.strip_suffix(KEYWORD_SUFFIX);
         let exact_paths = [Some(path), base].into_iter().flatten().filter(|path| is_exact(path));
-        let exact_paths: Vec<String> = exact_paths.map(str::to_owned).collect();
+        let exact_paths: Vec<ExactPath> =
+            exact_paths.map(|path| ExactPath { path: path.to_owned(), types: self.exact_types(path) }).collect();
         let has_words = rules.iter().any(|rule| !rule.texts.is_empty());
+        let analyzers = self.analyzers_of(path);
         let has_own_words = |rule: &FieldRule| rule.texts.iter().any(|form| form.suffix.is_empty());
+        let is_exact_only = !self.is_derived(path)
+            && self.rules_by_type(path).iter().any(|(rule, _)| rule.exact && !has_own_words(rule));
         let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
         PathFacts {
-            analyzers: self.analyzers_of(path),
-            may_be_exact_only: rules.iter().any(|rule| rule.exact && !has_own_words(rule)),
+            may_lack_words: self.values_only || analyzers.is_empty() || is_exact_only,
+            analyzers,
+            is_searched: self.is_searched(path),
             has_only_text: has_words && !has_values && exact_paths.is_empty(),
             may_lack_values: rules.iter().any(|rule| rule.words_only),
             may_have_words: has_words || rules.is_empty(),
@@ -160,6 +169,30 @@ impl TableMapping {
             rules.truncate(self.types.len());
         }
         rules.into_iter().map(|(rule, _)| rule).collect()
+    }
+
+    /// The types whose strings at `path` are whole values; `None` where all agree.
+    fn exact_types(&self, path: &str) -> Option<Arc<ExactTypes>> {
+        let is_exact = |document_type: usize| self.rule_of_type(document_type, path).0.exact;
+        let declared = self.types.iter().enumerate();
+        let types = ExactTypes {
+            by_name: declared.map(|(at, document_type)| (document_type.name.clone(), is_exact(at))).collect(),
+            of_others: is_exact(self.types.len()),
+            of_unnamed: is_exact(self.type_of(None)),
+        };
+        (!types.agree()).then(|| Arc::new(types))
+    }
+
+    /// `path` may name the text of a path of whole strings that is opted in.
+    fn is_searched(&self, path: &str) -> bool {
+        let opts_in = |base: &str, suffix: &str| {
+            let rules = self.rules_by_type(base);
+            rules.iter().any(|(rule, _)| rule.in_all && rule.texts.iter().any(|form| form.suffix == suffix))
+        };
+        if self.any_in_all {
+            return opts_in(path, "") || path.strip_suffix(ALL).is_some_and(|base| opts_in(base, ALL));
+        }
+        DERIVED_SUFFIXES.iter().all(|suffix| !path.ends_with(suffix))
     }
 
     fn allows_typo(&self, path: &str) -> bool {

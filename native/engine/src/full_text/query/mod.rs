@@ -8,7 +8,7 @@ mod run;
 mod terms;
 mod words;
 
-pub(super) use compile::index_fields::{IndexFields, column_name};
+pub(super) use compile::index_fields::{ExactField, IndexFields, column_name};
 pub(crate) use deadline::Deadline;
 pub(super) use run::collect::Visible;
 pub(crate) use run::explain::{Explained, explain_hits};
@@ -22,9 +22,11 @@ pub(crate) use run::pool::query_pool;
 pub(crate) use run::range_view::RangeView;
 pub(crate) use run::search::{query_until, query_views};
 pub(super) use terms::docs_by_string::DocsByString;
-pub(super) use terms::levenshtein::{FuzzyWord, fuzzy_words};
+pub(super) use terms::exact_docs::ExactDocs;
+pub(super) use terms::levenshtein::{FuzzyWord, NearWalker, fuzzy_words};
 pub(super) use terms::term_pattern::Pattern;
 pub(super) use terms::token_test::TokenTest;
+pub(super) use words::phrase_windows::{can_choose_apart, phrase_windows, places_of};
 
 pub use deadline::CancelFlag;
 pub use run::hits::{Hit, Hits};

@@ -7,7 +7,7 @@ use crate::error::EngineError;
 use crate::full_text::aggregate::geo::GeoPoint;
 use crate::full_text::errors::{io_failed, tantivy_failed};
 use crate::full_text::fields::KEY;
-use crate::full_text::query::{IndexFields, column_name};
+use crate::full_text::query::{ExactDocs, ExactField, IndexFields, column_name};
 
 /// Documents, each with the bucket that it was found in. A document is once in a bucket.
 #[derive(Default)]
@@ -116,7 +116,10 @@ impl Numbers {
 /// Whole strings of a path, as positions in the segment's dictionary.
 pub struct Texts {
     pub column: StrColumn,
-    pub ords: ColumnReader<u64>,
+    ords: ColumnReader<u64>,
+    /// Whose strings count; none where those of all documents do.
+    exact: Option<ExactDocs>,
+    of_exact: ColumnValues<u64>,
 }
 
 /// The columns of a path, one for each type that the segment has met there.
@@ -133,20 +136,22 @@ impl PathColumns {
         let mut columns = Self::default();
         if path == KEY {
             let keys = reader.fast_fields().str(KEY).map_err(tantivy_failed)?;
-            columns.texts.extend(keys.map(Texts::new));
+            columns.texts.extend(keys.map(|keys| Texts::new(keys, None)));
             return Ok(columns);
         }
-        let mut names = index.mapping.facts_of(path).exact_paths.clone();
-        let with_texts = names.len();
-        if !names.iter().any(|name| name == path) {
-            names.push(path.to_owned());
+        let mut fields = index.exact_fields(path);
+        let with_texts = fields.len();
+        if !fields.iter().any(|field| field.path == path) {
+            fields.push(ExactField { path: path.to_owned(), column: column_name(path), types: None });
         }
-        for (at, name) in names.iter().enumerate() {
-            let handles = reader.fast_fields().dynamic_column_handles(&column_name(name)).map_err(tantivy_failed)?;
-            for handle in handles {
+        for (at, field) in fields.iter().enumerate() {
+            for handle in reader.fast_fields().dynamic_column_handles(&field.column).map_err(tantivy_failed)? {
                 match handle.open().map_err(io_failed("open a column"))? {
-                    DynamicColumn::Str(column) if at < with_texts => columns.texts.push(Texts::new(column)),
-                    other if name == path => columns.take(other),
+                    DynamicColumn::Str(column) if at < with_texts => {
+                        let exact = ExactDocs::open(reader, &field.types).map_err(tantivy_failed)?;
+                        columns.texts.push(Texts::new(column, exact));
+                    }
+                    other if field.path == path => columns.take(other),
                     _ => {}
                 }
             }
@@ -179,9 +184,25 @@ impl PathColumns {
 }
 
 impl Texts {
-    fn new(column: StrColumn) -> Self {
+    fn new(column: StrColumn, exact: Option<ExactDocs>) -> Self {
         let ords = ColumnReader::new(column.ords().clone());
-        Self { column, ords }
+        Self { column, ords, exact, of_exact: ColumnValues::default() }
+    }
+
+    /// As of any column.
+    pub fn read(&mut self, docs: &[DocId]) -> &ColumnValues<u64> {
+        let Self { ords, exact, of_exact, .. } = self;
+        let all = ords.read(docs);
+        let Some(exact) = exact else { return all };
+        of_exact.positions.clear();
+        of_exact.values.clear();
+        for (position, ord) in all.positions.iter().zip(&all.values) {
+            if exact.has(docs[*position as usize]) {
+                of_exact.positions.push(*position);
+                of_exact.values.push(*ord);
+            }
+        }
+        of_exact
     }
 
     /// The strings at ascending `ords`, which may repeat.

@@ -236,7 +236,7 @@ fn find_terms(columns: &mut PathColumns, docs: &[DocId], found: &mut FoundKeys) 
         }
     }
     for (at, texts) in columns.texts.iter_mut().enumerate() {
-        let ords = texts.ords.read(docs);
+        let ords = texts.read(docs);
         found.positions.extend_from_slice(&ords.positions);
         found.keys.extend(ords.values.iter().map(|ord| LocalKey { kind: TEXT + at as u8, bits: *ord }));
     }

@@ -164,7 +164,7 @@ fn count(field: Option<&mut Counted>, counts: &mut Vec<u64>, pairs: &Pairs) {
         take(&booleans.read(&pairs.docs).positions);
     }
     for texts in &mut columns.texts {
-        take(&texts.ords.read(&pairs.docs).positions);
+        take(&texts.read(&pairs.docs).positions);
     }
     take(&points.read(&pairs.docs).positions);
 }
@@ -215,7 +215,7 @@ fn distinguish(
         }
     }
     for (at, texts) in columns.texts.iter_mut().enumerate() {
-        let ords = texts.ords.read(&pairs.docs);
+        let ords = texts.read(&pairs.docs);
         for (position, ord) in ords.positions.iter().zip(&ords.values) {
             if strings.insert((at as u8, owner_at(position), *ord)) {
                 budget.charge(1)?;

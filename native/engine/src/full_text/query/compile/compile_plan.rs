@@ -283,7 +283,7 @@ fn on_text_or_values(
         return ids_query(index, &[text.to_owned()]);
     }
     let texts = index.texts_of(path);
-    let means_whole = texts.is_empty() || is_dropped || index.mapping.facts_of(path).may_be_exact_only;
+    let means_whole = is_dropped || index.mapping.facts_of(path).may_lack_words;
     // `title.keyword` always means the whole strings of `title`.
     let exact = index.exact_fields(path).into_iter().filter(|field| means_whole || field.path != path);
     let mut queries: Vec<Box<dyn Query>> = exact.map(|field| index.string_query(&field, text)).collect();
@@ -333,7 +333,7 @@ fn prefix_node(index: &IndexFields, field: Option<&str>, prefix: &str) -> Box<dy
     }
     let mut conditions = prefix_conditions(index, &index.texts_of(path), prefix);
     for field in index.exact_fields(path) {
-        conditions.push(Arc::new(StringRangeQuery::with_prefix(&field.column, prefix, &index.strings)));
+        conditions.push(Arc::new(StringRangeQuery::with_prefix(&field, prefix, &index.strings)));
     }
     Box::new(ConstantScoreUnion(conditions))
 }

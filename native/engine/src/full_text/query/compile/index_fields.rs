@@ -9,7 +9,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::documents::document_reader::{overflow_all_prefix, overflow_prefix};
 use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, VALUES, long_string_term};
-use crate::full_text::mapping::TableMapping;
+use crate::full_text::mapping::{ExactTypes, TableMapping};
 use crate::full_text::query::compile::clauses::term_query;
 use crate::full_text::query::terms::docs_by_string::DocsByString;
 use crate::full_text::query::terms::long_strings::LongStringQuery;
@@ -42,6 +42,8 @@ pub struct ExactField {
     /// The path of their terms.
     pub path: String,
     pub column: String,
+    /// Whose strings are whole; none where those of all documents are.
+    pub types: Option<Arc<ExactTypes>>,
 }
 
 /// Where the paths of documents lie in one index.
@@ -87,7 +89,9 @@ impl IndexFields {
 
     /// The fields that a query without a field searches.
     pub fn default_texts(&self) -> Vec<TextField> {
-        let is_searched = |slot: &Slot| if self.mapping.any_in_all { slot.in_all } else { slot.primary };
+        // Which document took the slot does not matter where types differ.
+        let is_opted_in = |slot: &Slot| slot.in_all || self.mapping.facts_of(&slot.path).is_searched;
+        let is_searched = |slot: &Slot| if self.mapping.any_in_all { is_opted_in(slot) } else { slot.primary };
         let mut texts: Vec<TextField> = Vec::new();
         // By path: ranges took their slots in different orders, and are to add up scores in the same one.
         let mut slots: Vec<(&Slot, &Field)> = self.slots.slots.iter().zip(&self.fields.slots).collect();
@@ -108,10 +112,15 @@ impl IndexFields {
     /// Where whole strings of `path` lie, keys included.
     pub fn exact_fields(&self, path: &str) -> Vec<ExactField> {
         if path == KEY {
-            return vec![ExactField { path: KEY_PATH.to_owned(), column: KEY.to_owned() }];
+            return vec![ExactField { path: KEY_PATH.to_owned(), column: KEY.to_owned(), types: None }];
         }
-        let field = |path: &String| ExactField { column: column_name(path), path: path.clone() };
-        self.mapping.facts_of(path).exact_paths.iter().map(field).collect()
+        let facts = self.mapping.facts_of(path);
+        let fields = facts.exact_paths.iter().map(|exact| ExactField {
+            column: column_name(&exact.path),
+            path: exact.path.clone(),
+            types: exact.types.clone(),
+        });
+        fields.collect()
     }
 
     /// The beginning of `path`'s terms: a string, boolean or integer is to be appended.

@@ -229,11 +229,11 @@ pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &s
             let from = words.len().saturating_sub(PREFIX_WORDS_MAX);
             queries.push(term_query(text_field.term(&joined(&words[from..]))));
         }
-        let has_words = !queries.is_empty();
+        let may_lack_words = index.mapping.facts_of(&weighted.field).may_lack_words;
         for exact in index.exact_fields(&weighted.field) {
             // `title.keyword` always means the whole strings of `title`.
-            if !has_words || exact.path != weighted.field {
-                queries.push(Box::new(StringRangeQuery::with_prefix(&exact.column, text, &index.strings)));
+            if may_lack_words || exact.path != weighted.field {
+                queries.push(Box::new(StringRangeQuery::with_prefix(&exact, text, &index.strings)));
             }
         }
         let scored = any_of(queries);

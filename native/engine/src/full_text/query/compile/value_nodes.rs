@@ -66,7 +66,9 @@ pub fn ids_query(index: &IndexFields, ids: &[String]) -> Box<dyn Query> {
 
 /// Keys that begin with `prefix`.
 pub fn key_prefix_query(index: &IndexFields, prefix: &str) -> Box<dyn Query> {
-    Box::new(StringRangeQuery::with_prefix(KEY, prefix, &index.strings))
+    let fields = index.exact_fields(KEY);
+    let query = |field: &ExactField| StringRangeQuery::with_prefix(field, prefix, &index.strings);
+    any_of(fields.iter().map(|field| Box::new(query(field)) as Box<dyn Query>).collect())
 }
 
 /// No document may have a NUL in a name; in an index it ends the path, and what follows would be taken for a value.
@@ -175,7 +177,7 @@ impl Weight for FractionsWeight {
 
 /// Whole strings in any of the fields, between two bounds.
 fn string_range(index: &IndexFields, fields: &[ExactField], lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
-    let query = |field: &ExactField| StringRangeQuery::new(&field.column, lower, upper, &index.strings);
+    let query = |field: &ExactField| StringRangeQuery::new(field, lower, upper, &index.strings);
     let range = |field| Box::new(query(field)) as Box<dyn Query>;
     any_of(fields.iter().map(range).collect())
 }

@@ -47,7 +47,7 @@ fn expanded(prefixes: Vec<TermPrefix>, tokens: Tokens, deadline: &Deadline) -> O
 fn expanded_strings(fields: Vec<ExactField>, tokens: &Tokens, deadline: &Deadline) -> Vec<Box<dyn Query>> {
     let query = |field: ExactField| {
         let (tokens, deadline) = (tokens.clone(), deadline.clone());
-        Box::new(ExpandedStringsQuery { column: field.column, tokens, deadline }) as Box<dyn Query>
+        Box::new(ExpandedStringsQuery { field, tokens, deadline }) as Box<dyn Query>
     };
     fields.into_iter().map(query).collect()
 }

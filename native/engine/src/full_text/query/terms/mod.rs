@@ -2,6 +2,7 @@
 
 pub mod constant_score_union;
 pub mod docs_by_string;
+pub mod exact_docs;
 pub mod levenshtein;
 pub mod long_strings;
 pub mod networks;

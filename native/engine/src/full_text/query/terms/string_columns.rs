@@ -9,10 +9,13 @@ use tantivy::query::{EmptyScorer, EnableScoring, Explanation, Query, Scorer, Wei
 use tantivy::{DocId, DocSet, Score, SegmentReader, TantivyError};
 
 use crate::full_text::errors::carried;
+use crate::full_text::mapping::ExactTypes;
+use crate::full_text::query::compile::index_fields::ExactField;
 use crate::full_text::query::constant_docs::{ConstantDocs, Matching};
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::terms::constant_score_union::BitsOfSegment;
 use crate::full_text::query::terms::docs_by_string::DocsByString;
+use crate::full_text::query::terms::exact_docs::ExactDocs;
 use crate::full_text::query::terms::term_expansion::{NearestScorer, Tokens};
 use crate::full_text::query::terms::term_range::end_of_prefix;
 use sundew_base::bit_set::BitSet;
@@ -27,6 +30,8 @@ const FEW_MAX: usize = 256;
 #[derive(Debug, Clone)]
 pub struct StringRangeQuery {
     column: Arc<str>,
+    /// Whose strings count.
+    types: Option<Arc<ExactTypes>>,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     /// Ways back to documents that are kept between queries.
@@ -34,19 +39,20 @@ pub struct StringRangeQuery {
 }
 
 impl StringRangeQuery {
-    pub fn new(column: &str, lower: Bound<&str>, upper: Bound<&str>, known: &Option<Arc<DocsByString>>) -> Self {
+    pub fn new(field: &ExactField, lower: Bound<&str>, upper: Bound<&str>, known: &Option<Arc<DocsByString>>) -> Self {
         let bytes = |text: &str| text.as_bytes().to_vec();
-        Self { column: Arc::from(column), lower: lower.map(bytes), upper: upper.map(bytes), known: known.clone() }
-    }
-
-    pub fn with_prefix(column: &str, prefix: &str, known: &Option<Arc<DocsByString>>) -> Self {
-        let upper = end_of_prefix(prefix.as_bytes()).map_or(Bound::Unbounded, Bound::Excluded);
         Self {
-            column: Arc::from(column),
-            lower: Bound::Included(prefix.as_bytes().to_vec()),
-            upper,
+            column: Arc::from(field.column.as_str()),
+            types: field.types.clone(),
+            lower: lower.map(bytes),
+            upper: upper.map(bytes),
             known: known.clone(),
         }
+    }
+
+    pub fn with_prefix(field: &ExactField, prefix: &str, known: &Option<Arc<DocsByString>>) -> Self {
+        let upper = end_of_prefix(prefix.as_bytes()).map_or(Bound::Unbounded, Bound::Excluded);
+        Self { upper, ..Self::new(field, Bound::Included(prefix), Bound::Unbounded, known) }
     }
 
     /// Ordinals in the dictionary: the first that is wanted, and the one behind the last.
@@ -84,8 +90,15 @@ impl StringRangeQuery {
 
 impl BitsOfSegment for StringRangeQuery {
     fn docs(&self, reader: &SegmentReader) -> tantivy::Result<Matching> {
+        let exact = ExactDocs::open(reader, &self.types)?;
+        let of_exact = |mut docs: Vec<DocId>| {
+            if let Some(exact) = &exact {
+                docs.retain(|doc| exact.has(*doc));
+            }
+            docs
+        };
         if let Some(docs) = self.known_docs(reader) {
-            return Ok(Matching::Few(docs));
+            return Ok(Matching::Few(of_exact(docs)));
         }
         let mut found = Vec::new();
         if let Some(strings) = reader.fast_fields().str(&self.column)? {
@@ -96,11 +109,12 @@ impl BitsOfSegment for StringRangeQuery {
             if first < end {
                 let known = self.known.as_ref().and_then(|known| known.of(reader, &self.column));
                 if let Some(docs) = known.and_then(|known| known.docs(first..end, reader.max_doc())) {
-                    return Ok(Matching::Few(docs));
+                    return Ok(Matching::Few(of_exact(docs)));
                 }
                 strings.ords().get_docids_for_value_range(first..=end - 1, 0..reader.max_doc(), &mut found);
             }
         }
+        let mut found = of_exact(found);
         if found.len() <= FEW_MAX {
             // A document may have several of the strings.
             found.dedup();
@@ -127,7 +141,7 @@ impl Weight for StringRangeQuery {
 /// A document scores as with `ExpandedTermsQuery`, each whole string taken for a token.
 #[derive(Debug, Clone)]
 pub struct ExpandedStringsQuery {
-    pub column: String,
+    pub field: ExactField,
     pub tokens: Tokens,
     pub deadline: Deadline,
 }
@@ -155,13 +169,17 @@ impl Query for ExpandedStringsQuery {
 
 impl Weight for ExpandedStringsQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let Some(strings) = reader.fast_fields().str(&self.column)? else { return Ok(Box::new(EmptyScorer)) };
+        let Some(strings) = reader.fast_fields().str(&self.field.column)? else { return Ok(Box::new(EmptyScorer)) };
         let Some(ordinals) = self.ordinals(&strings)? else { return Ok(Box::new(EmptyScorer)) };
         let mut by_distance: Vec<tantivy::BitSet> =
             ordinals.iter().map(|_| tantivy::BitSet::with_max_value(reader.max_doc())).collect();
+        let exact = ExactDocs::open(reader, &self.field.types)?;
         for document in 0..reader.max_doc() {
             if document & (DOCUMENTS_BETWEEN_LOOKS - 1) == 0 && self.deadline.is_due() {
                 return Err(carried(self.deadline.error()));
+            }
+            if exact.as_ref().is_some_and(|exact| !exact.has(document)) {
+                continue;
             }
             for ordinal in strings.ords().values_for_doc(document) {
                 for (documents, ordinals) in by_distance.iter_mut().zip(&ordinals) {

@@ -2,6 +2,7 @@
 
 pub mod exact_phrase;
 pub mod phrase_walk;
+pub mod phrase_windows;
 pub mod position_lists;
 pub mod short_postings;
 pub mod skip_data;

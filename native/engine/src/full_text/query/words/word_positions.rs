@@ -13,6 +13,7 @@ use crate::full_text::errors::carried;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::terms::levenshtein::FuzzyWord;
 use crate::full_text::query::terms::term_expansion::Tokens;
+use crate::full_text::query::words::phrase_windows::phrase_windows;
 
 /// Words that one position may stand for, in one segment.
 const POSITION_WORDS_MAX: usize = 1_024;
@@ -182,7 +183,8 @@ impl PositionsScorer {
                 cursor.shifts(shifts);
             }
             let offsets: Vec<i64> = self.cursors.iter().map(|cursor| cursor.offset as i64).collect();
-            self.frequency = phrase_frequency(&shifts, &offsets, i64::from(self.slop));
+            self.frequency = 0;
+            phrase_windows(&shifts, &offsets, i64::from(self.slop), |_| self.frequency += 1);
             if self.frequency > 0 {
                 return target;
             }
@@ -226,94 +228,5 @@ impl Scorer for PositionsScorer {
             Some(bm25) => bm25.score(self.norms.fieldnorm_id(self.doc()), self.frequency),
             None => self.boost,
         }
-    }
-}
-
-/// How many shifts, a window of `slop` wide, have a word of every position. Two positions never share a word of the
-/// document: with shifts of one window they could, when `slop` is not 0.
-fn phrase_frequency(shifts: &[Vec<i64>], offsets: &[i64], slop: i64) -> u32 {
-    let mut starts: Vec<i64> = if slop == 0 { shifts[0].clone() } else { shifts.iter().flatten().copied().collect() };
-    starts.sort_unstable();
-    starts.dedup();
-    let window = |list: &[i64], start: i64| -> Vec<i64> {
-        let from = list.partition_point(|&shift| shift < start);
-        list[from..].iter().take_while(|&&shift| shift <= start + slop).copied().collect()
-    };
-    let mut frequency = 0;
-    for start in starts {
-        let candidates: Vec<Vec<i64>> = shifts.iter().map(|list| window(list, start)).collect();
-        if candidates.iter().any(Vec::is_empty) {
-            continue;
-        }
-        let words =
-            candidates.iter().zip(offsets).map(|(list, offset)| list.iter().map(|shift| shift + offset).collect());
-        if slop == 0 || can_choose_apart(&words.collect::<Vec<_>>()) {
-            frequency += 1;
-        }
-    }
-    frequency
-}
-
-/// Whether every list can give a number that no other list gives.
-fn can_choose_apart(lists: &[Vec<i64>]) -> bool {
-    fn assign(list: usize, lists: &[Vec<i64>], taken: &mut Vec<(i64, usize)>, tried: &mut Vec<i64>) -> bool {
-        for &number in &lists[list] {
-            if tried.contains(&number) {
-                continue;
-            }
-            tried.push(number);
-            match taken.iter().position(|(chosen, _)| *chosen == number) {
-                None => {
-                    taken.push((number, list));
-                    return true;
-                }
-                Some(at) => {
-                    let holder = taken[at].1;
-                    if assign(holder, lists, taken, tried) {
-                        taken[at].1 = list;
-                        return true;
-                    }
-                }
-            }
-        }
-        false
-    }
-    let mut taken = Vec::new();
-    (0..lists.len()).all(|list| assign(list, lists, &mut taken, &mut Vec::new()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::phrase_frequency;
-
-    /// Positions of the words of each list; offsets are 0, 1, ...
-    fn frequency(lists: &[&[i64]], slop: i64) -> u32 {
-        let offsets: Vec<i64> = (0..lists.len() as i64).collect();
-        let shift = |(offset, positions): (&i64, &&[i64])| positions.iter().map(|at| at - offset).collect();
-        let shifts: Vec<Vec<i64>> = offsets.iter().zip(lists).map(shift).collect();
-        phrase_frequency(&shifts, &offsets, slop)
-    }
-
-    #[test]
-    fn words_in_a_row() {
-        assert_eq!(frequency(&[&[3], &[4]], 0), 1);
-        assert_eq!(frequency(&[&[3], &[5]], 0), 0);
-        assert_eq!(frequency(&[&[0, 7], &[1, 8]], 0), 2);
-    }
-
-    #[test]
-    fn slop_counts_moves() {
-        assert_eq!(frequency(&[&[3], &[5]], 1), 1);
-        assert_eq!(frequency(&[&[4], &[3]], 1), 0);
-        assert_eq!(frequency(&[&[4], &[3]], 2), 1);
-        assert_eq!(frequency(&[&[0], &[2], &[4]], 1), 0);
-        assert_eq!(frequency(&[&[0], &[2], &[4]], 2), 1);
-    }
-
-    #[test]
-    fn one_word_of_the_document_does_not_stand_for_two() {
-        assert_eq!(frequency(&[&[5], &[5]], 3), 0);
-        assert!(frequency(&[&[5, 6], &[5, 6]], 3) > 0);
-        assert_eq!(frequency(&[&[5, 6], &[5, 6], &[5, 6]], 9), 0);
     }
 }

@@ -122,9 +122,9 @@ impl SortColumn {
             }
         }
         // The whole strings of `f` go by `f.keyword` too.
-        for path in &index.mapping.facts_of(field).exact_paths {
+        for exact in &index.mapping.facts_of(field).exact_paths {
             if texts.is_none() {
-                texts = fixed.named(reader, &column_name(path))?.into_iter().find_map(|column| match column {
+                texts = fixed.named(reader, &column_name(&exact.path))?.into_iter().find_map(|column| match column {
                     DynamicColumn::Str(column) => Some(column),
                     _ => None,
                 });
