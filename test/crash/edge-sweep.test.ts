@@ -72,5 +72,5 @@ test.each([...places, ...later])(
     }
     expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
   },
-  60_000,
+  120_000,
 );
