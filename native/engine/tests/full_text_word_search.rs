@@ -252,6 +252,41 @@ fn a_union_ends_where_a_word_that_only_adds_ends_early() {
 }
 
 #[test]
+fn no_match_is_hidden_by_a_segment_whose_texts_have_another_length() {
+    // By the average length of the first segment, 10, five words with the phrase once score more than fourteen with it twice; by that of
+    // both, 20, they score less, and a block of the short ones before has better matches than these.
+    let text = |phrases: usize, length: usize| json!({"text": "herb tea ".repeat(phrases) + &"filler ".repeat(length - 2 * phrases)});
+    let of_length = |at: usize| match at {
+        0..128 => text(1, 4),
+        128..2_560 if at % 128 == 77 => text(2, 14),
+        128..2_560 => text(1, 5),
+        2_560..5_120 => text(0, 15),
+        _ => text(0, 30),
+    };
+    let index = TextIndex::open(std::path::Path::new("unused"), memory_options(json!(null))).expect("an index");
+    for part in [0..5_120, 5_120..10_240] {
+        let rows: Vec<Row> = part.clone().map(|at| put(&format!("k{at:05}"), at as u32, of_length(at))).collect();
+        index.apply(&frame(&rows, part.start as u64 + 1)).expect("applied");
+        index.commit(part.end as u64).expect("a commit");
+    }
+    assert_eq!(index.stats().segment_count, 2);
+    let twice: Vec<u32> = (128..2_560).filter(|at| at % 128 == 77).take(10).collect();
+    let words =
+        |text: &str, operator: &str| json!({"kind": "match", "field": "text", "text": text, "operator": operator});
+    let string = json!({"kind": "term", "field": "tag", "value": "none"});
+    for query in [
+        words("herb", "or"),
+        words("herb tea", "or"),
+        words("herb tea", "and"),
+        words("herb none", "or"),
+        json!({"kind": "phrase", "field": "text", "text": "herb tea"}),
+        json!({"kind": "bool", "should": [words("herb", "or"), string]}),
+    ] {
+        assert_eq!(page(&index, &query), twice, "{query}");
+    }
+}
+
+#[test]
 fn words_of_a_path_without_norms_are_skipped_by_their_frequencies_alone() {
     let paths: serde_json::Map<String, Value> = (0..80).map(|at| (format!("p{at}"), json!("tofu"))).collect();
     let mut documents = vec![Value::Object(paths)];

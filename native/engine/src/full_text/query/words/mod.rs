@@ -1,5 +1,6 @@
 //! Words and phrases, searched over blocks of postings.
 
+pub mod block_bounds;
 pub mod exact_phrase;
 pub mod phrase_walk;
 pub mod phrase_windows;

@@ -1,10 +1,9 @@
 //! What the postings of a word tell of each full block before it is decoded. Tantivy's public readers do not show it: it is read
 //! here as Tantivy 0.27 writes it.
 
+use tantivy::DocId;
 use tantivy::directory::OwnedBytes;
 use tantivy::postings::TermInfo;
-use tantivy::query::Bm25Weight;
-use tantivy::{DocId, Score};
 
 use crate::error::EngineError;
 use crate::full_text::errors::{damaged, io_failed};
@@ -69,15 +68,12 @@ impl SkipData {
         self.number_at(block * BLOCK_BYTES + SUM_AT)
     }
 
-    /// The norm and frequency of the document that scores most; greater frequencies than a byte has are without a bound. Of a field without
-    /// norms both are 0, and tell nothing.
-    pub fn most(&self, block: usize, weight: &Bm25Weight) -> Score {
+    /// The norm and frequency of the document that scored most when the segment was written; frequencies that a byte does not hold
+    /// are the greatest there are. Of a field without norms both are 0, and tell nothing.
+    pub fn best(&self, block: usize) -> (u8, u32) {
         let at = block * BLOCK_BYTES + BEST_AT;
-        match (self.bytes[at], self.bytes[at + 1]) {
-            (_, 0) => weight.max_score(),
-            (norm, u8::MAX) => weight.score(norm, u32::MAX),
-            (norm, frequency) => weight.score(norm, u32::from(frequency)),
-        }
+        let frequency = self.bytes[at + 1];
+        (self.bytes[at], if frequency == u8::MAX { u32::MAX } else { u32::from(frequency) })
     }
 }
 

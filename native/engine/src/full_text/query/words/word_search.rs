@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::TermInfo;
 use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, BooleanQuery, Occur, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
@@ -18,6 +19,7 @@ use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::query::run::ranked::cost_model::{nanos_of_phrase, nanos_of_words};
 use crate::full_text::query::run::statistics::RangeStatistics;
+use crate::full_text::query::words::block_bounds::{BlockBounds, whole};
 use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
 use crate::full_text::query::words::phrase_walk::{PhraseMember, find_phrases};
 use crate::full_text::query::words::position_lists::PositionLists;
@@ -121,11 +123,11 @@ impl<'q> FoundWords<'q> {
             let field = word.term.field();
             let average = match last {
                 Some((known, average)) if known == field => average,
-                _ => statistics.total_num_tokens(field)? as Score / total_docs as Score,
+                _ => average_length(statistics, field)?,
             };
             last = Some((field, average));
             let weight = Bm25Weight::for_one_term_without_explain(word.documents, total_docs, average);
-            words.push(Word { weight, postings: word.postings });
+            words.push(Word { weight, average, postings: word.postings });
         }
         Ok(WordSearch { shape: self.shape, words })
     }
@@ -135,7 +137,9 @@ impl<'q> FoundWords<'q> {
         let terms: Vec<Term> = self.words.iter().map(|word| word.term.clone()).collect();
         let known = KnownFrequencies { words: Some(&self), others: statistics };
         let weight = Bm25Weight::for_terms(&known, &terms)?;
-        let words = self.words.into_iter().map(|word| Word { weight: weight.clone(), postings: word.postings });
+        let average = terms.first().map_or(Ok(0.0), |term| average_length(statistics, term.field()))?;
+        let words =
+            self.words.into_iter().map(|word| Word { weight: weight.clone(), average, postings: word.postings });
         Ok(WordSearch { shape: self.shape, words: words.collect() })
     }
 }
@@ -182,6 +186,8 @@ pub struct WordSearch {
 
 struct Word {
     weight: Bm25Weight,
+    /// Length of texts that the weight is made with.
+    average: Score,
     /// By segment.
     postings: Vec<Option<WordPostings>>,
 }
@@ -295,14 +301,31 @@ impl WordSearch {
         columns: &SegmentColumns,
     ) -> tantivy::Result<Vec<WordCursor<'_>>> {
         let mut cursors: Vec<WordCursor<'_>> = Vec::with_capacity(self.words.len());
+        let mut last: Option<(Field, Option<BlockBounds>)> = None;
         for word in &self.words {
             let Some(found) = &word.postings[segment] else { continue };
             let norms = columns.norms(reader, found.field)?;
+            let bounds = match &last {
+                Some((field, bounds)) if *field == found.field => bounds.clone(),
+                _ => BlockBounds::of(written_average(&found.index, &norms.all), word.average),
+            };
+            last = Some((found.field, bounds.clone()));
             let blocks = found.index.read_block_postings_from_terminfo(&found.info, IndexRecordOption::WithFreqs)?;
-            cursors.push(WordCursor { blocks, norms: norms.all, weight: &word.weight, least_norm: norms.least });
+            let (weight, least_norm) = (&word.weight, norms.least);
+            cursors.push(WordCursor { blocks, norms: norms.all, weight, most: whole(weight), least_norm, bounds });
         }
         Ok(cursors)
     }
+}
+
+/// Length of a field's texts that queries are scored with, over all ranges.
+pub fn average_length(statistics: &dyn Bm25StatisticsProvider, field: Field) -> tantivy::Result<Score> {
+    Ok(statistics.total_num_tokens(field)? as Score / statistics.total_num_docs()? as Score)
+}
+
+/// The same of a segment when it was written, as Tantivy computes it.
+pub fn written_average(index: &InvertedIndexReader, norms: &FieldNormReader) -> Score {
+    index.total_num_tokens() as Score / norms.num_docs() as Score
 }
 
 /// The words, and what is asked of them.

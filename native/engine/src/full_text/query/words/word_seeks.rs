@@ -46,12 +46,12 @@ pub fn seek_any(
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
     // The words that add least come last: by then few documents are left that may exceed the threshold.
-    cursors.sort_by(|a, b| b.weight.max_score().total_cmp(&a.weight.max_score()));
+    cursors.sort_by(|a, b| b.most.total_cmp(&a.most));
     // With the most that it and those behind it score.
     let mut left = 0.0;
     let mut with_left: Vec<(&mut WordCursor<'_>, Score)> = Vec::with_capacity(cursors.len());
     for cursor in cursors.iter_mut().rev() {
-        left += cursor.weight.max_score();
+        left += cursor.most;
         with_left.push((cursor, left));
     }
     let mut batch = Batch::new();

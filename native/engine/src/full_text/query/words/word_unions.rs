@@ -56,8 +56,6 @@ struct Member<'c, 'a> {
     cursor: &'c mut WordCursor<'a>,
     /// Where its block is read on.
     at: usize,
-    /// No document scores more by this word.
-    most: Score,
     /// Windows end with its blocks, so that its bound is that of one block.
     guides: bool,
     /// By frequency, less one: the most that a document scores, however short it is.
@@ -83,7 +81,7 @@ impl Member<'_, '_> {
         } else if self.guides && self.last() < start {
             0.0
         } else {
-            self.most
+            self.cursor.most
         }
     }
 
@@ -114,7 +112,7 @@ impl Member<'_, '_> {
 }
 
 struct Union<'c, 'a> {
-    /// The least `most` first.
+    /// The one that scores least at most first.
     members: Vec<Member<'c, 'a>>,
     /// Of the first ones, which without the others do not exceed the threshold.
     followers: usize,
@@ -134,10 +132,10 @@ impl<'c, 'a> Union<'c, 'a> {
                 let frequency = if at + 1 < FREQUENCIES { at as u32 + 1 } else { u32::MAX };
                 cursor.weight.score(cursor.least_norm, frequency)
             });
-            Member { at: 0, guides: true, most: most_by_frequency[FREQUENCIES - 1], most_by_frequency, cursor }
+            Member { at: 0, guides: true, most_by_frequency, cursor }
         };
         let mut members: Vec<_> = cursors.iter_mut().map(member).collect();
-        members.sort_by(|a, b| a.most.total_cmp(&b.most));
+        members.sort_by(|a, b| a.cursor.most.total_cmp(&b.cursor.most));
         let (bounds, sums) = (Vec::with_capacity(members.len()), Vec::with_capacity(members.len() + 1));
         let scores = Box::new([0.0; WINDOW_DOCS]);
         Self { members, followers: 0, threshold, bounds, sums, scores, found: [0; WINDOW_DOCS / 64] }
@@ -145,12 +143,12 @@ impl<'c, 'a> Union<'c, 'a> {
 
     /// From the first document that may be a match as far as the blocks of the leading words go.
     fn next_window(&mut self) -> Option<(DocId, DocId)> {
-        let mut sum: Score = self.members[..self.followers].iter().map(|follower| follower.most).sum();
+        let mut sum: Score = self.members[..self.followers].iter().map(|follower| follower.cursor.most).sum();
         let before = self.followers;
         while let Some(next) = self.members.get(self.followers)
-            && sum + next.most <= self.threshold
+            && sum + next.cursor.most <= self.threshold
         {
-            sum += next.most;
+            sum += next.cursor.most;
             self.followers += 1;
         }
         let (followers, leaders) = self.members.split_at_mut(self.followers);

@@ -10,6 +10,7 @@ use tantivy::{DocId, Score, TERMINATED};
 
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
+use crate::full_text::query::words::block_bounds::BlockBounds;
 use crate::full_text::query::words::skip_data::{BLOCK_DOCS, SkipData};
 
 /// Of words this many times rarer than the next, each document is looked for by itself.
@@ -29,8 +30,12 @@ pub struct WordCursor<'a> {
     pub blocks: BlockSegmentPostings,
     pub norms: FieldNormReader,
     pub weight: &'a Bm25Weight,
+    /// What no document scores more than by this word.
+    pub most: Score,
     /// Of the shortest text of the field in the segment.
     pub least_norm: u8,
+    /// Where the stored bounds of blocks are those of another average length.
+    pub bounds: Option<BlockBounds>,
 }
 
 impl WordCursor<'_> {
@@ -41,8 +46,20 @@ impl WordCursor<'_> {
 
     /// No document of the block scores more. The bounds of a field without norms are stored as 0, and tell nothing.
     pub fn block_max_score(&mut self) -> Score {
-        let stored = self.blocks.block_max_score(&self.norms, self.weight);
-        if stored > 0.0 { stored } else { self.weight.max_score() }
+        let stored = match &self.bounds {
+            Some(bounds) => bounds.of_block(&mut self.blocks, &self.norms, self.most),
+            None => self.blocks.block_max_score(&self.norms, self.weight),
+        };
+        if stored > 0.0 { stored } else { self.most }
+    }
+
+    /// The same of a block whose greatest score `skips` tell.
+    fn most_in(&self, skips: &SkipData, block: usize) -> Score {
+        match (skips.best(block), &self.bounds) {
+            ((_, 0), _) => self.most,
+            ((norm, frequency), Some(bounds)) => bounds.of_best(norm, frequency, self.most),
+            ((norm, frequency), None) => self.weight.score(norm, frequency),
+        }
     }
 
     /// The score of `doc` if it is there; documents ascend.
@@ -94,7 +111,7 @@ pub fn walk_one(
             return Ok(());
         }
         // Blocks that cannot hold a better match are not decoded. The bound of one that is not full is not stored.
-        let next = (block + 1..skips.blocks()).find(|block| skips.most(*block, cursor.weight) > threshold);
+        let next = (block + 1..skips.blocks()).find(|block| cursor.most_in(skips, *block) > threshold);
         block = next.unwrap_or(skips.blocks());
         cursor.blocks.seek(skips.last_doc(block - 1).saturating_add(1).min(TERMINATED));
     }
@@ -139,7 +156,7 @@ pub fn intersect(
     visit: &mut impl FnMut(DocId, Score, Score) -> Score,
 ) -> Result<(), EngineError> {
     let [first, second, others @ ..] = cursors else { return Ok(()) };
-    let others_max = others.iter().map(|other| other.weight.max_score()).sum();
+    let others_max = others.iter().map(|other| other.most).sum();
     let mut watch = Watch::new(deadline);
     let mut pair = Pair::new(first, second, others_max);
     while pair.advance(threshold) {
@@ -216,7 +233,7 @@ impl<'p, 'a> Pair<'p, 'a> {
     fn seek_each(&mut self, threshold: Score) {
         let (first, from) = (&mut *self.first, self.from);
         self.from = first.blocks.block_len();
-        let beside = self.second.weight.max_score() + self.others_max;
+        let beside = self.second.most + self.others_max;
         if first.block_max_score() + beside <= threshold {
             return;
         }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tantivy::query::{
     Bm25StatisticsProvider, BooleanQuery, BoostQuery, EmptyQuery, EnableScoring, Occur, Query, TermQuery, Weight,
 };
-use tantivy::schema::Field;
 
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
@@ -17,7 +16,9 @@ use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::query::run::ranked::cost_model::expected_nanos;
 use crate::full_text::query::run::ranked::seek_scorer::SeekWeight;
 use crate::full_text::query::run::statistics::RangeStatistics;
-use crate::full_text::query::words::word_search::{FoundWords, KnownFrequencies, WordSearch};
+use crate::full_text::query::words::word_search::{
+    FoundWords, KnownFrequencies, WordSearch, average_length, written_average,
+};
 use sundew_base::bit_set::BitSet;
 
 /// A plan's query over one index.
@@ -120,7 +121,7 @@ impl TopKBuilder<'_, '_, '_> {
         let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
         let weight = query.weight(scoring).map_err(tantivy_failed)?;
         let matches_at_least = matches_at_least(query, &statistics).map_err(tantivy_failed)?;
-        let search = HitSource::Weight { weight, skips: can_skip(query, self.view.index.fields.overflow), apart: None };
+        let search = HitSource::Weight { weight, skips: self.can_skip(query).map_err(tantivy_failed)?, apart: None };
         Ok(TopKQuery { search, matches_at_least })
     }
 
@@ -139,22 +140,43 @@ impl TopKBuilder<'_, '_, '_> {
         let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
         let share = documents.map(|documents| documents as f64 / all as f64);
         let apart = Some(Apart { points, conditions, share });
-        Ok(TopKQuery {
-            search: HitSource::Weight { weight, skips: can_skip(scored, self.view.index.fields.overflow), apart },
-            matches_at_least: 0,
-        })
+        let skips = self.can_skip(scored).map_err(tantivy_failed)?;
+        Ok(TopKQuery { search: HitSource::Weight { weight, skips, apart }, matches_at_least: 0 })
     }
-}
 
-/// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms. Of a field with frequencies and
-/// without norms its bounds are 0, and it would skip matches.
-fn can_skip(query: &dyn Query, without_norms: Field) -> bool {
-    let is_bounded =
-        |query: &dyn Query| query.downcast_ref::<TermQuery>().is_some_and(|term| term.term().field() != without_norms);
-    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return is_bounded(query) };
-    let all_are =
-        |wanted: Occur| boolean.clauses().iter().all(|(occur, clause)| *occur == wanted && is_bounded(&**clause));
-    (all_are(Occur::Should) && boolean.get_minimum_number_should_match() <= 1) || all_are(Occur::Must)
+    /// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms whose bounds hold.
+    fn can_skip(&self, query: &dyn Query) -> tantivy::Result<bool> {
+        let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return self.is_bounded(query) };
+        let all_are = |wanted: Occur| boolean.clauses().iter().all(|(occur, _)| *occur == wanted);
+        let is_union = all_are(Occur::Should) && boolean.get_minimum_number_should_match() <= 1;
+        if !is_union && !all_are(Occur::Must) {
+            return Ok(false);
+        }
+        for (_, clause) in boolean.clauses() {
+            if !self.is_bounded(&**clause)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Bounds of a field with frequencies and without norms are 0, and those of a text are by the average length of its segment: by
+    /// another one they are too low, and matches would be skipped.
+    fn is_bounded(&self, query: &dyn Query) -> tantivy::Result<bool> {
+        let Some(field) = query.downcast_ref::<TermQuery>().map(|term| term.term().field()) else { return Ok(false) };
+        let fields = &self.view.index.fields;
+        if field == fields.overflow || fields.slot_of(field).is_none() {
+            return Ok(field != fields.overflow);
+        }
+        let average = average_length(self.statistics, field)?;
+        for (_, reader, columns) in self.view.segments().iter() {
+            let (index, norms) = (reader.inverted_index(field)?, columns.norms(reader, field)?);
+            if index.total_num_tokens() > 0 && written_average(&index, &norms.all) != average {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The documents of the most frequent of the terms that each suffice.
