@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use sundew_base::error::EngineError;
 
 use super::request::{FoundEdge, FoundPath, WeightMode};
+use super::shown_values::decimal;
 use super::view::{GraphView, Step};
 
 /// A path as nodes and the steps between them.
@@ -42,7 +43,7 @@ impl Path {
     pub fn render(&self, view: &GraphView<'_>, mode: WeightMode) -> FoundPath {
         let edges: Vec<FoundEdge> =
             self.nodes.iter().zip(&self.steps).map(|(node, step)| view.edge_of(*node, step)).collect();
-        let weights = self.steps.iter().map(|step| f64::from(step.weight));
+        let weights = self.steps.iter().map(|step| decimal(step.weight));
         let total_weight = if mode == WeightMode::MaxWeight {
             weights.product()
         } else {
@@ -62,7 +63,7 @@ impl Path {
 
 /// The cost that an edge adds to a path. Error: `invalid_query` for a weight that the mode cannot take.
 pub fn cost_of(view: &GraphView<'_>, from: u32, step: &Step, mode: WeightMode) -> Result<f64, EngineError> {
-    let weight = f64::from(step.weight);
+    let weight = decimal(step.weight);
     let refuse = |what: &str| {
         let FoundEdge { source, target, edge_type, .. } = view.edge_of(from, step);
         let message = format!("the edge {edge_type:?} from {source:?} to {target:?} has the weight {weight}; {what}");

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use super::request::{FoundEdge, FoundMatch, FoundNode, GraphAnswer, GraphRequest, PatternElement, PatternOptions};
+use super::shown_values::decimal;
 use super::view::{FollowedEdges, GraphView, Step};
 
 /// A node on the ways away from one.
@@ -205,7 +206,7 @@ impl Expansion {
                 });
                 steps.dedup_by_key(|step| step.node);
                 for step in &steps {
-                    let distance = last.distance + f64::from(step.weight);
+                    let distance = last.distance + decimal(step.weight);
                     hops.push(Hop { node: step.node, hops: count, from: from as u32, step: *step, distance });
                 }
                 if view.bounds().must_stop() || view.bounds_mut().meets_nodes(hops.len()) {

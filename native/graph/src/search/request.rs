@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::shown_values::{as_json, as_text, as_time, short_float, weight_sum};
+use super::shown_values::{as_json, as_text, as_time, short_float};
 
 /// Keys of deleted documents that edges may still lead to: of each range the sequence up to which they are gone.
 pub type RemovedTargets = HashMap<String, Vec<u64>>;
@@ -280,7 +280,7 @@ pub struct FoundNode {
     pub key: String,
     pub depth: u32,
     /// Sum of the weights on the way.
-    #[serde(serialize_with = "weight_sum")]
+    #[serde(serialize_with = "short_float")]
     pub distance: f64,
     /// From the start on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -296,7 +296,7 @@ pub struct FoundPath {
     pub nodes: Vec<String>,
     pub edges: Vec<FoundEdge>,
     /// Sum of the weights, the product where the greatest product is searched for.
-    #[serde(serialize_with = "weight_sum")]
+    #[serde(serialize_with = "short_float")]
     pub total_weight: f64,
     pub length: usize,
 }

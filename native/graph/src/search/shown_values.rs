@@ -16,13 +16,12 @@ pub fn short_float<S: Serializer>(
     if is_whole { serializer.serialize_i64(float as i64) } else { value.serialize(serializer) }
 }
 
-/// Below this a 32-bit number has four binary digits behind the point at least.
-const SHORT_SUMS_BELOW: f64 = 1_048_576.0;
-
-/// A sum or a product of weights. Weights have 32 bits: what a fraction has beyond that comes from them, not from who wrote them.
-pub fn weight_sum<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    let is_fraction = value.fract() != 0.0 && value.abs() < SHORT_SUMS_BELOW;
-    if is_fraction { short_float(&(*value as f32), serializer) } else { short_float(value, serializer) }
+/// The decimal number with six digits behind the point that a weight of 32 bits stands for; the weight itself where it stands for none.
+/// Sums of weights are then those of what was written, not of what 32 bits keep of it.
+pub fn decimal(weight: f32) -> f64 {
+    let exact = f64::from(weight);
+    let rounded = (exact * 1e6).round() / 1e6;
+    if exact.fract() != 0.0 && rounded as f32 == weight { rounded } else { exact }
 }
 
 /// Text that is JSON.
@@ -107,5 +106,13 @@ mod tests {
             String::from_utf8(bytes).unwrap()
         };
         assert_eq!([1.0, -3.0, 0.5, 0.0].map(written), ["1", "-3", "0.5", "0"]);
+    }
+
+    #[test]
+    fn a_weight_is_the_decimal_that_was_written() {
+        for written in [0.9, 0.2, -0.3, 12.345678, 1e-6, 0.125, 0.341796875, 16_777_216.0, 0.0] {
+            assert_eq!(decimal(written as f32), written);
+        }
+        assert_eq!(decimal(0.9) + decimal(0.2), 1.1);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::node_set::NodeSet;
 use super::request::{Direction, FoundNode, GraphAnswer, GraphRequest, TraverseOptions};
+use super::shown_values::decimal;
 use super::view::{GraphView, Step};
 
 /// How a node was reached.
@@ -55,7 +56,7 @@ fn each_node_once(view: &mut GraphView<'_>, reached: &mut Vec<Reached>, options:
                 steps.sort_unstable_by_key(|step| (step.node, step.rank()));
             }
             for step in steps.iter().filter(|step| is_reached.insert(step.node)) {
-                let distance = distance + f64::from(step.weight);
+                let distance = distance + decimal(step.weight);
                 reached.push(Reached { step: *step, depth, from: from as u32, distance });
             }
             if view.bounds().must_stop() {
@@ -92,7 +93,7 @@ fn each_path_once(view: &mut GraphView<'_>, reached: &mut Vec<Reached>, max_dept
             });
             steps.dedup_by_key(|step| step.node);
             for step in &steps {
-                let distance = distance + f64::from(step.weight);
+                let distance = distance + decimal(step.weight);
                 reached.push(Reached { step: *step, depth, from: from as u32, distance });
             }
             if view.bounds().must_stop() || view.bounds_mut().meets_nodes(reached.len()) {
