@@ -47,9 +47,14 @@ export function kindOfConfig(config: CheckedIndexConfig): IndexKind<CheckedIndex
   return kind as unknown as IndexKind<CheckedIndexConfig, IndexDefinition>;
 }
 
-/** The enrichment that an index of this configuration is made of: its vectors are those, or its edges follow from them. */
-export function sourceArtifactOf(config: CheckedIndexConfig): string | undefined {
-  if (config.type === 'graph') return config.source?.artifact;
+/** The enrichments that an index of this configuration is made of: it holds their vectors or texts, or makes its edges of them. */
+export function sourceArtifactsOf(config: CheckedIndexConfig): readonly string[] {
+  if (config.type === 'full_text') return (config.sources ?? []).map(({ artifact }) => artifact);
+  const only = config.type === 'graph' ? config.source?.artifact : vectorArtifactOf(config);
+  return only === undefined ? [] : [only];
+}
+
+function vectorArtifactOf(config: CheckedIndexConfig): string | undefined {
   return config.type === 'embeddings' && !config.sparse ? config.source_artifact_name : undefined;
 }
 

@@ -28,13 +28,13 @@ export function contentsOf(bytes: Uint8Array<ArrayBuffer>, followed: ReadonlySet
   return { puts, deletes, parts };
 }
 
-/** Whether the index has to look at a frame with these contents. `textParts`: artifacts whose text an index of documents holds. */
+/** Whether the index has to look at a frame with these contents. `texts`: artifacts whose text an index of documents holds. */
 export function concerns(
   definition: IndexDefinition,
   { puts, deletes, parts }: FrameContents,
-  textParts: readonly number[] = [],
+  texts: readonly { readonly partId: number }[] = [],
 ): boolean {
   const partId = partIdOf(definition);
   if (partId !== undefined) return deletes || parts.has(partId);
-  return deletes || puts || textParts.some((each) => parts.has(each));
+  return deletes || puts || texts.some((each) => parts.has(each.partId));
 }

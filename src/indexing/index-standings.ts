@@ -1,8 +1,9 @@
+import type { IndexDefinition } from '../index-kinds/all-kinds.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { IndexApplier } from './applier/index-applier.ts';
 import type { IndexFacts } from './at-rest/range-facts.ts';
 import type { RangeArtifacts } from './enrichment/range-artifacts.ts';
-import { artifactOf, type FollowedIndex, holdsTexts } from './followed-index.ts';
+import { artifactOf, type FollowedIndex, mayHoldTexts } from './followed-index.ts';
 import { joinedProduction, type RangeIndexReport } from './index-report.ts';
 
 /** How far each index of an open range is behind what the range has committed. */
@@ -43,8 +44,12 @@ export class IndexStandings {
   #shownWithParts({ definition, producer }: FollowedIndex, read: number): number {
     const artifact = artifactOf(definition);
     const own = producer?.shownThrough(read) ?? read;
-    if (artifact !== undefined) return this.#artifacts.shownThrough({ name: artifact }, own);
-    return holdsTexts(definition) ? this.#artifacts.shownThrough('texts', own) : own;
+    return this.#artifacts.shownThrough(artifact === undefined ? this.#textsOf(definition) : [artifact], own);
+  }
+
+  /** Names of the artifacts that the index holds the text of. */
+  #textsOf(definition: IndexDefinition): readonly string[] {
+    return this.#artifacts.textsOf(definition).map(({ name }) => name);
   }
 
   /** As of now. */
@@ -57,9 +62,9 @@ export class IndexStandings {
   /** The changes that the next opening of the range has to replay. `states`: before the indexes were closed. */
   factsAtRest(states: ReadonlyMap<string, IndexApplier['state']>): IndexFacts[] {
     // Parts that are not made yet are made after the next opening.
-    const artifactsThrough = this.#artifacts.coveredThrough('all');
+    const artifactsThrough = this.#artifacts.coveredThrough;
     return [...this.#indexes].map(([name, followed]): IndexFacts => {
-      const made = holdsTexts(followed.definition) ? artifactsThrough : this.#head();
+      const made = mayHoldTexts(followed.definition) ? artifactsThrough : this.#head();
       const covered = this.#productionOf(followed)?.coveredThrough ?? made;
       const lag = this.lag(Math.min(followed.applier.checkpointedSequence, covered));
       return { name, lag, state: states.get(name) === 'failed' ? 'failed' : lag > 0 ? 'behind' : 'live' };
@@ -74,7 +79,7 @@ export class IndexStandings {
     const { error, ...report } = followed.applier.report();
     const production = this.#productionOf(followed);
     const message = error === undefined ? undefined : error instanceof Error ? error.message : String(error);
-    const artifacts = holdsTexts(followed.definition) ? this.#artifacts.reports('texts') : [];
+    const artifacts = this.#artifacts.reports(this.#textsOf(followed.definition));
     const head = this.#head();
     return { rangeId, head, firstSequence, documents, ...report, error: message, production, artifacts };
   }

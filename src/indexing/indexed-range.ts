@@ -9,7 +9,7 @@ import { JoinedFeed } from './enrichment/joined-feed.ts';
 import type { PartProducer } from './enrichment/part-producer.ts';
 import { RangeArtifacts } from './enrichment/range-artifacts.ts';
 import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
-import { artifactOf, type FollowedIndex, holdsTexts } from './followed-index.ts';
+import { artifactOf, type FollowedIndex } from './followed-index.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import type { RangeIndexReport } from './index-report.ts';
 import { IndexStandings } from './index-standings.ts';
@@ -228,7 +228,7 @@ export class IndexedRange {
       if (artifact !== undefined) await this.artifacts.waitFor(sequence, signal);
       // The artifacts came after the documents.
       await producer?.waitFor(artifact === undefined ? sequence : this.#head, signal);
-      const hasTexts = this.artifacts.texts.length > 0 && holdsTexts(definition);
+      const hasTexts = this.artifacts.textsOf(definition).length > 0;
       const isMade = producer !== undefined || artifact !== undefined || hasTexts;
       // Parts that were made for these documents came after them.
       await applier.waitFor(isMade ? this.#head : sequence, signal);
@@ -336,12 +336,11 @@ export class IndexedRange {
     this.#head = Math.max(this.#head, images.lastSequence);
     this.#noteRemovals(counts);
     this.removedTargets.take(images.frame);
-    const textParts = this.artifacts.texts.map(({ partId }) => partId);
     const contents = this.#followedParts.size > 0 ? contentsOf(images.frame, this.#followedParts) : undefined;
     for (const { definition, applier, producer } of this.#indexes.values()) {
-      if (contents && !concerns(definition, contents, textParts)) applier.pass(images);
-      else if (contents && textParts.length > 0 && holdsTexts(definition))
-        this.#feed.offer(definition, applier, images);
+      const texts = contents ? this.artifacts.textsOf(definition) : [];
+      if (contents && !concerns(definition, contents, texts)) applier.pass(images);
+      else if (texts.length > 0) this.#feed.offer(definition, applier, images);
       else applier.offer(images);
       producer?.wake();
     }
@@ -364,8 +363,9 @@ export class IndexedRange {
 
   #noteFollowedParts(): void {
     const definitions = [...this.#indexes.values()].map(({ definition }) => definition);
-    const texts = this.artifacts.texts.map(({ partId }) => partId);
-    this.#followedParts = new Set([...texts, ...definitions.flatMap((definition) => partIdOf(definition) ?? [])]);
+    const texts = definitions.flatMap((definition) => this.artifacts.textsOf(definition));
+    const own = definitions.flatMap((definition) => partIdOf(definition) ?? []);
+    this.#followedParts = new Set([...texts.map(({ partId }) => partId), ...own]);
   }
 
   #noteRemovals({ updated, deleted, transformed, upserted }: WriteCounts): void {

@@ -1,8 +1,9 @@
 import { type ArtifactText, bodyWithTexts } from '../indexing/enrichment/artifact-texts.ts';
+import { textArtifactsOf } from '../indexing/followed-index.ts';
 import type { StoredDocument } from '../storage/reader/document-store.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import type { FramedDocument } from './document-frames.ts';
-import type { SearchableTable } from './searchable-table.ts';
+import type { SearchableTable, ServingIndex } from './searchable-table.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
@@ -23,21 +24,25 @@ interface ReadTexts {
 
 type ReadRange = Pick<RangeReader, 'atOneInstant' | 'parts'>;
 
-/** The artifacts of a table whose texts its default full-text index holds. */
-export function indexedTextsOf({ artifacts }: Pick<SearchableTable, 'artifacts'>): ArtifactText[] {
-  return artifacts.filter(({ config }) => config.full_text_index).map(({ partId, name }) => ({ partId, name }));
+/** The artifacts of a table whose texts a full-text index of it holds, the serving one where none is said. */
+export function indexedTextsOf(
+  { artifacts, servingIndex }: Pick<SearchableTable, 'artifacts' | 'servingIndex'>,
+  { definition }: Pick<ServingIndex, 'definition'> = servingIndex,
+): readonly ArtifactText[] {
+  return textArtifactsOf(definition, artifacts);
 }
 
 /**
- * Documents as the text index of their table sees them: with the texts of their artifacts. These are read together with each
+ * Documents as a full-text index of their table sees them: with the texts of their artifacts. These are read together with each
  * document, so that none is matched, and shown or hidden for it, by what was made of another version.
  */
 export class IndexedBodies {
   readonly #texts: readonly ArtifactText[];
   readonly #read = new WeakMap<ReadDocument, ReadTexts>();
 
-  constructor(table: Pick<SearchableTable, 'artifacts'>) {
-    this.#texts = indexedTextsOf(table);
+  /** `texts`: those that the index holds. */
+  constructor(texts: readonly ArtifactText[]) {
+    this.#texts = texts;
   }
 
   /** Reads documents of a range, and what belongs to them, as of one moment. */

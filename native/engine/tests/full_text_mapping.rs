@@ -112,6 +112,37 @@ fn declared_types() {
 }
 
 #[test]
+fn an_index_over_artifacts_is_searched_for_their_texts_and_finds_the_document_by_its_own_fields() {
+    let schemas = [
+        json!(null),
+        schema(json!({"title": {"type": "string", "x-service-types": ["text"]}})),
+        schema(json!({
+            "title": {"type": "string", "x-service-types": ["text"], "x-service-include-in-all": true},
+            "tag": {"type": "string", "x-service-types": ["keyword"], "x-service-include-in-all": true}})),
+    ];
+    for plain in schemas {
+        let mut over = if plain.is_null() { json!({}) } else { plain };
+        over["searches_artifacts"] = json!(true);
+        let document = json!({"title": "leek soup", "tag": "easy", "n": 3,
+            "_artifacts": {"steps": ["chop it", "boil it"], "label": {"kind": "starter"}}});
+        for (query, expected) in [
+            (json!({"kind": "match", "text": "boil"}), true),
+            (json!({"kind": "match", "text": "starter"}), true),
+            (json!({"kind": "match", "text": "leek"}), false),
+            (json!({"kind": "match", "text": "easy"}), false),
+            (json!({"kind": "prefix", "value": "lee"}), false),
+            (word("title", "leek"), true),
+            (word("_artifacts.steps", "chop"), true),
+            (word("_artifacts.label.kind", "starter"), true),
+            (term("tag", "easy"), true),
+            (term("n", 3), true),
+        ] {
+            assert_eq!(found(over.clone(), document.clone(), query.clone()), expected, "{over} {query}");
+        }
+    }
+}
+
+#[test]
 fn numbers_booleans_and_dates() {
     let typed = schema(json!({
         "n": {"type": "number"}, "b": {"type": "boolean"}, "d": {"type": "string", "format": "date-time"},

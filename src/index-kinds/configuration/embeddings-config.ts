@@ -5,6 +5,7 @@ import { type DenseConfig, type DistanceMetric, distanceMetrics } from '../dense
 import { textLegName } from '../full-text.ts';
 import type { CommonIndexConfig } from '../index-kind.ts';
 import type { SparseConfig } from '../sparse.ts';
+import { artifactSourcesOf } from './artifact-sources.ts';
 import {
   coveragePolicies,
   type EmbeddingsPolicies,
@@ -60,14 +61,13 @@ function readOneOf<Name extends string>(member: string, value: string | undefine
   return known;
 }
 
-/** The enrichment whose vectors the index holds, in any of the spellings. */
-function readArtifactSource({ source_artifact_name: name, artifact_name: other, sources }: IndexConfig) {
-  const [first, ...more] = sources ?? [];
-  const given = [name, other, first?.artifact].filter((each) => each !== undefined);
-  if (more.length > 0 || (sources && first === undefined) || given.length > 1) {
+/** The enrichment whose vectors the index holds. */
+function readArtifactSource(config: IndexConfig): string | undefined {
+  const [artifact, ...more] = artifactSourcesOf(config);
+  if (more.length > 0 || (config.sources && artifact === undefined)) {
     throw refused('an index holds the vectors of one enrichment: name it once, as "source_artifact_name"');
   }
-  return given[0];
+  return artifact;
 }
 
 /** The embedder, and the length of the vectors, are those of the enrichment, which whoever creates the index looks up. */

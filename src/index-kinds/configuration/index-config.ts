@@ -5,6 +5,7 @@ import type { AlgebraicConfig } from '../algebraic.ts';
 import type { CheckedIndexConfig } from '../all-kinds.ts';
 import type { FullTextConfig } from '../full-text.ts';
 import type { CommonIndexConfig } from '../index-kind.ts';
+import { artifactSourcesOf } from './artifact-sources.ts';
 import { readEmbeddingsConfig } from './embeddings-config.ts';
 import { readGraphConfig } from './graph-config.ts';
 import { readIndexEnrichments } from './index-enrichments.ts';
@@ -18,7 +19,7 @@ function primaryIndexName(schemaVersion: number): string {
 
 const commonMembers = ['name', 'type', 'description', 'version', 'enrichments'];
 const membersOf: Record<string, string[]> = {
-  full_text: ['mem_only'],
+  full_text: ['mem_only', 'source_artifact_name', 'artifact_name', 'sources'],
   embeddings: [
     'external',
     'sparse',
@@ -90,10 +91,22 @@ export function readIndexConfig(name: string, config: IndexConfig): CheckedIndex
     enrichments: readIndexEnrichments(config.enrichments ?? []),
     mem_only: config.mem_only ?? false,
   };
-  if (type === 'full_text') return { ...common, type };
+  if (type === 'full_text') return readFullTextConfig(common, config);
   if (type === 'embeddings') return readEmbeddingsConfig(common, config);
   if (type === 'graph') return readGraphConfig(common, config);
   return readAlgebraicConfig(common, config);
+}
+
+function readFullTextConfig(common: CommonIndexConfig, config: IndexConfig): FullTextConfig {
+  const artifacts = artifactSourcesOf(config);
+  if (config.sources?.length === 0) {
+    throw new ServiceError('invalid_request', '"sources" must name an enrichment; leave it out to index the documents');
+  }
+  if (new Set(artifacts).size < artifacts.length) {
+    throw new ServiceError('invalid_request', '"sources" must name each enrichment once');
+  }
+  const sources = artifacts.map((artifact) => ({ artifact }));
+  return { ...common, type: 'full_text', ...(sources.length > 0 && { sources }) };
 }
 
 function readAlgebraicConfig(common: CommonIndexConfig, config: IndexConfig): AlgebraicConfig {

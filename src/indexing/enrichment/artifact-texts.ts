@@ -69,6 +69,12 @@ function indexedJson(body: Uint8Array): string | undefined {
   if (formOfBody(body) === partForm.chunkSet) return JSON.stringify(readChunkSet(body).map(({ text }) => text));
   if (formOfBody(body) !== partForm.asset) return undefined;
   const { mediaType, value } = readAsset(body);
-  if (jsonType.test(mediaType)) return decoder.decode(value);
-  return /^text\//i.test(mediaType) ? JSON.stringify(decoder.decode(value)) : undefined;
+  if (!isIndexedType(mediaType)) return undefined;
+  const text = decoder.decode(value);
+  return jsonType.test(mediaType) ? text : JSON.stringify(text);
+}
+
+/** Whether assets of this type have a text that is indexed. */
+export function isIndexedType(mediaType: string): boolean {
+  return jsonType.test(mediaType) || /^text\//i.test(mediaType);
 }

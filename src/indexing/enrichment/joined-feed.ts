@@ -3,25 +3,24 @@ import { FrameBuilder } from '../../lib/document-frame.ts';
 import type { FeedRows } from '../../storage/reader/change-feed.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { IndexApplier } from '../applier/index-applier.ts';
-import { holdsTexts } from '../followed-index.ts';
 import type { ChangePage } from '../range-index.ts';
 import { withArtifactTexts } from './artifact-texts.ts';
 import type { RangeArtifacts } from './range-artifacts.ts';
 
-/** The change feed of a range, with the texts of artifacts joined to their documents for the index that holds them. */
+/** The change feed of a range, with the texts of artifacts joined to their documents for the indexes that hold them. */
 export class JoinedFeed {
   readonly #stored: RangeReader;
-  readonly #artifacts: Pick<RangeArtifacts, 'texts'>;
+  readonly #artifacts: Pick<RangeArtifacts, 'textsOf'>;
 
-  constructor(stored: RangeReader, artifacts: Pick<RangeArtifacts, 'texts'>) {
+  constructor(stored: RangeReader, artifacts: Pick<RangeArtifacts, 'textsOf'>) {
     this.#stored = stored;
     this.#artifacts = artifacts;
   }
 
   /** A page of what an index is built from, after `after`. Of artifacts their text belongs to the document. */
   page(definition: IndexDefinition, after: number, rows: FeedRows, through?: number): ChangePage | undefined {
-    const { texts } = this.#artifacts;
-    if (texts.length === 0 || !holdsTexts(definition)) return this.#stored.feed.read(after, rows, through);
+    const texts = this.#artifacts.textsOf(definition);
+    if (texts.length === 0) return this.#stored.feed.read(after, rows, through);
     const parts = texts.map(({ partId }) => partId);
     const page = this.#stored.feed.read(after, { documents: true, parts }, through);
     return page && { ...page, frame: withArtifactTexts(page.frame, texts) };

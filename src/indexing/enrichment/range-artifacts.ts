@@ -1,6 +1,7 @@
+import type { IndexDefinition } from '../../index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../../index-kinds/configuration/artifact-config.ts';
 import type { FeedConsumers } from '../feed-consumers.ts';
-import type { ArtifactText } from './artifact-texts.ts';
+import { textArtifactsOf } from '../followed-index.ts';
 import type { OpenArtifactProducer, PartProducer, ProducedRange, ProductionReport } from './part-producer.ts';
 
 interface FollowedArtifact {
@@ -25,8 +26,8 @@ export class RangeArtifacts {
   readonly #range: ProducedRange;
   readonly #open: OpenArtifactProducer | undefined;
   readonly #consumers: FeedConsumers;
+  #definitions: readonly ArtifactDefinition[] = [];
   #followed: FollowedArtifact[] = [];
-  #texts: ArtifactText[] = [];
 
   constructor(range: ProducedRange, consumers: FeedConsumers, open: OpenArtifactProducer | undefined) {
     this.#range = range;
@@ -34,9 +35,9 @@ export class RangeArtifacts {
     this.#open = open;
   }
 
-  /** Those that the default full-text index holds the text of. */
-  get texts(): readonly ArtifactText[] {
-    return this.#texts;
+  /** Those that the index holds the text of. */
+  textsOf(index: IndexDefinition): readonly ArtifactDefinition[] {
+    return textArtifactsOf(index, this.#definitions);
   }
 
   get isAtRest(): boolean {
@@ -56,13 +57,11 @@ export class RangeArtifacts {
 
   /** As `set`, where nothing was made before. */
   start(definitions: readonly ArtifactDefinition[], kept: ReadonlyMap<string, FollowedArtifact> = new Map()): void {
+    this.#definitions = definitions;
     if (!this.#open) return;
     for (const definition of definitions) {
       this.#followed.push(kept.get(identityOf(definition)) ?? this.#follow(definition, this.#open));
     }
-    this.#texts = definitions
-      .filter(({ config }) => config.full_text_index)
-      .map(({ partId, name }) => ({ partId, name }));
   }
 
   #follow(definition: ArtifactDefinition, open: OpenArtifactProducer): FollowedArtifact {
@@ -89,10 +88,9 @@ export class RangeArtifacts {
     }
   }
 
-  /** Everything before this sequence has the artifacts whose text is indexed, or all artifacts. */
-  coveredThrough(which: 'texts' | 'all'): number {
-    const followed = this.#followed.filter(({ definition }) => which === 'all' || definition.config.full_text_index);
-    return followed.reduce(
+  /** Everything before this sequence has all artifacts. */
+  get coveredThrough(): number {
+    return this.#followed.reduce(
       (lowest, { definition }) => Math.min(lowest, this.#coverage(definition)),
       this.#range.head(),
     );
@@ -104,13 +102,13 @@ export class RangeArtifacts {
     return source === undefined ? covered : Math.min(covered, this.#coverage(source));
   }
 
-  /** Documents up to this sequence are shown, with their artifacts, by whoever has read the range up to `read`. */
-  shownThrough(which: { readonly name: string } | 'texts', read: number): number {
-    const definitions = this.#followed.map(({ definition }) => definition);
-    const asked = definitions.filter(({ name, config }) =>
-      which === 'texts' ? config.full_text_index : name === which.name,
-    );
-    return asked.reduce((lowest, definition) => Math.min(lowest, this.#shown(definition, read)), read);
+  /** Documents up to this sequence are shown, with these artifacts, by whoever has read the range up to `read`. */
+  shownThrough(names: readonly string[], read: number): number {
+    return this.#among(names).reduce((lowest, { definition }) => Math.min(lowest, this.#shown(definition, read)), read);
+  }
+
+  #among(names: readonly string[]): FollowedArtifact[] {
+    return names.length === 0 ? [] : this.#followed.filter(({ definition }) => names.includes(definition.name));
   }
 
   #shown({ name, source }: ArtifactDefinition, read: number): number {
@@ -118,16 +116,14 @@ export class RangeArtifacts {
     return source === undefined ? shown : this.#shown(source, shown);
   }
 
-  reports(which: 'texts' | 'all' = 'all'): RangeArtifactReport[] {
+  reports(names: readonly string[]): RangeArtifactReport[] {
     const head = this.#range.head();
-    return this.#followed
-      .filter(({ definition }) => which === 'all' || definition.config.full_text_index)
-      .map(({ definition, producer }) => {
-        const report = producer.report();
-        const coveredThrough = this.#coverage(definition);
-        const isComplete = coveredThrough >= head && report.retrying === 0;
-        return { ...report, name: definition.name, head, coveredThrough, isComplete };
-      });
+    return this.#among(names).map(({ definition, producer }) => {
+      const report = producer.report();
+      const coveredThrough = this.#coverage(definition);
+      const isComplete = coveredThrough >= head && report.retrying === 0;
+      return { ...report, name: definition.name, head, coveredThrough, isComplete };
+    });
   }
 
   /** How far an artifact is, with those that it is made from; undefined where nothing makes it here. */

@@ -175,8 +175,8 @@ export const queryRequest = Type.Object(
     indexes: Type.Optional(
       Type.Array(Type.String(), {
         description:
-          'Embeddings indexes to search. When absent or empty: those of `embeddings`, and for `semantic_search` the only ' +
-          'index that has an embedder.',
+          'Embeddings indexes to search, and a full-text index, as `full_text_index` names one. Without embeddings indexes: ' +
+          'those of `embeddings`, and for `semantic_search` the only index that has an embedder.',
       }),
     ),
     search_effort: Type.Optional(

@@ -80,7 +80,8 @@ export const indexConfig = Type.Object(
     ),
     source_artifact_name: Type.Optional(
       Type.String({
-        description: 'embeddings: the enrichment whose vectors the index holds; also `artifact_name`, and `sources`',
+        description:
+          'embeddings: the enrichment whose vectors the index holds; full_text: the enrichment whose text is searched; also `artifact_name`, and `sources`, which may name several for full_text',
       }),
     ),
     artifact_name: Type.Optional(Type.String()),

@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import { type FramedDocument, frameOf, framesOf } from '../document-frames.ts';
-import { IndexedBodies } from '../indexed-bodies.ts';
+import { IndexedBodies, indexedTextsOf } from '../indexed-bodies.ts';
 import { type NativePlan, textPlan } from '../plan/native-plan.ts';
 import type { PlannedQuery } from '../plan/query-plan.ts';
 import type { HighlightPlan } from '../request/highlight-request.ts';
@@ -59,7 +59,7 @@ export async function openTarget(
   }
   const searched = searchedBy(index);
   const { names } = searched;
-  const bodies = new IndexedBodies(table);
+  const bodies = new IndexedBodies(indexedTextsOf(table, index));
   const indexed = (documents: readonly HydratedDocument[]) => bodies.of(documents, inBytes);
   const handles = () => names.flatMap((name) => ranges.map((range) => range.applier(name)?.index?.handle));
   const taken = handles();

@@ -7,7 +7,7 @@ import type { DocumentPage, StoredDocument } from '../../storage/reader/document
 import { matchStored, openTarget } from '../execution/open-target.ts';
 import { executeQuery } from '../execution/query-executor.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
-import { IndexedBodies } from '../indexed-bodies.ts';
+import { IndexedBodies, indexedTextsOf } from '../indexed-bodies.ts';
 import type { NativePlan } from '../plan/native-plan.ts';
 import { matchAll, type PlanNode } from '../plan/plan-nodes.ts';
 import type { SearchableTable } from '../searchable-table.ts';
@@ -44,7 +44,7 @@ export class RightTable implements RightSide {
 
   constructor(deps: RightTableDeps) {
     this.#deps = deps;
-    this.#bodies = new IndexedBodies(deps.table);
+    this.#bodies = new IndexedBodies(indexedTextsOf(deps.table));
     this.#expiredAtOrBeforeMs = deps.table.expiredAtOrBeforeMs(deps.clock.nowMs());
   }
 

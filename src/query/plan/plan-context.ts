@@ -20,6 +20,7 @@ export function planContextOf(table: SearchableTable, caller: Caller, nowMs: num
     embedders: new Set(withEmbedder.map((index) => index.name)),
     hasTextIndex,
     textIndexes: new Set(definitions.filter(({ kind }) => kind === 'full_text').map((definition) => definition.name)),
+    servingIndex: table.servingIndex.name,
     rowFilters: readRowFilters(caller, name),
   };
 }

@@ -31,7 +31,7 @@ import { defaultLimit, readSearchedIndexes, readVectorSearch, type SemanticSearc
 import { expandCriteria, readCriteria, synonymExpansion } from './criteria.ts';
 import type { NativePlan } from './native-plan.ts';
 import { matchAll, type PlanNode } from './plan-nodes.ts';
-import { restrictRows } from './row-filter.ts';
+import { requireAlike, restrictRows } from './row-filter.ts';
 
 /** The facts about a table that a plan needs. */
 export interface PlanContext {
@@ -50,6 +50,8 @@ export interface PlanContext {
   hasTextIndex?: boolean;
   /** Names of the full-text indexes that a request may choose. */
   textIndexes?: ReadonlySet<string>;
+  /** The one of them that answers where none is chosen. */
+  servingIndex?: string;
   /** Paths of which counters are kept; undefined for a table without an algebraic index. */
   countedPaths?: readonly string[] | undefined;
   /** The row filters of the caller: all must match. */
@@ -186,7 +188,8 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   if (explain && !countOnly) plan.explain = explain;
   if (vectorSearch) Object.assign(plan, vectorSearch.plan);
   if (profile) plan.profile = profile;
-  const textIndex = readTextIndex(request, context);
+  const textIndex = readTextIndex(request, context, searched.textIndex);
+  if (textIndex !== undefined && textIndex !== context.servingIndex) requireAlike(textIndex, context.rowFilters ?? []);
   restrict(plan, textIndex === undefined ? context : { ...context, hasTextIndex: true });
   if (aggregations) plan.aggregations = aggregations;
   if (aggregations && context.countedPaths) plan.counted_paths = context.countedPaths;
@@ -216,9 +219,12 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   return planned;
 }
 
-/** The full-text index that the request chooses; undefined for the one that answers otherwise. */
-function readTextIndex(request: Members, { textIndexes }: PlanContext): string | undefined {
-  const name = readString(request, 'full_text_index', where);
+/** The full-text index that the request chooses, which may be `among` its indexes; undefined for the one that answers otherwise. */
+function readTextIndex(request: Members, { textIndexes }: PlanContext, among: string | undefined): string | undefined {
+  const name = readString(request, 'full_text_index', where) ?? among;
+  if (among !== undefined && name !== among) {
+    throw invalidQuery(where, `"full_text_index" and "indexes" name two full-text indexes: leave "${among}" out`);
+  }
   if (name === undefined || textIndexes?.has(name)) return name;
   throw invalidQuery(where, `"full_text_index": the table has no full-text index "${name.slice(0, 64)}"`);
 }

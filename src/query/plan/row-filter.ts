@@ -26,3 +26,20 @@ export function restrictRows(plan: NativePlan, filters: readonly PlanNode[]): vo
   }
   plan.row_filter = [...filters];
 }
+
+/**
+ * Fails with `forbidden` where row filters might let other rows through in a full-text index than in the one that serves: those that ask for
+ * words of every field, and for words of artifacts, mean what the index is searched for.
+ */
+export function requireAlike(index: string, filters: readonly PlanNode[]): void {
+  if (!filters.some(isOfIndex)) return;
+  const message = `your row filter has a condition on every field, or on artifacts, which means another thing in "${index}"; search the default full-text index`;
+  throw new ServiceError('forbidden', message);
+}
+
+function isOfIndex(node: PlanNode): boolean {
+  if (node.kind === 'bool') return [node.must, node.should, node.must_not, node.filter].flat().some(isOfIndex);
+  if (node.kind === 'match_all' || node.kind === 'match_none' || node.kind === 'ids') return false;
+  const fields = 'fields' in node ? node.fields.map(({ field }) => field) : [node.field];
+  return fields.some((field) => field === undefined || field.split('.', 1)[0] === '_artifacts');
+}

@@ -21,8 +21,8 @@ interface VectorSearch {
   vectors: Uint8Array;
 }
 
-/** The indexes that can be searched by vectors. */
-interface VectorIndexes {
+/** The indexes that a request may name. */
+interface NamedIndexes {
   /** Of the table, others too. */
   all: readonly IndexDefinition[];
   /** Names of those that make vectors of texts. */
@@ -50,7 +50,7 @@ const refiningMembers = ['indexes', 'distance_under', 'distance_over'];
  */
 export function readVectorSearch(
   request: Members,
-  { semantic, searched }: SearchedIndexes,
+  { semantic, searched, textIndex, namesVectors }: SearchedIndexes,
   shape: SearchShape,
 ): VectorSearch | undefined {
   const effort = readNumber(request, 'search_effort', { min: 0, max: 1 }, where) ?? defaultEffort;
@@ -66,11 +66,14 @@ export function readVectorSearch(
   const pruner = readPruner(request);
   if (legs.length === 0) {
     const without = refiningMembers.find((name) => member(request, name) !== undefined);
-    if (without) {
+    if (without && (without !== 'indexes' || textIndex === undefined || namesVectors)) {
       const needed = '"embeddings" with a vector, or "semantic_search" with a text, to search for';
       throw invalidQuery(where, `"${without}" needs ${needed}`);
     }
     if (!pruner && graphLegs.length === 0) return undefined;
+  }
+  if (legs.length > 0 && textIndex !== undefined && !shape.hasText) {
+    throw invalidQuery('indexes', `"${textIndex}" is a full-text index; search it with "full_text_search"`);
   }
   const [graphLeg] = graphLegs;
   const besideVectors = semantic ? 'semantic_search' : 'embeddings';
@@ -116,25 +119,43 @@ export interface SemanticSearch extends SemanticText {
   indexes: ReadonlySet<string>;
 }
 
-/** The vector searches of a request. */
+/** The indexes that a request searches. */
 export interface SearchedIndexes {
+  /** By vectors. */
   searched: readonly SearchedIndex[];
   semantic: SemanticSearch | undefined;
+  /** The full-text index among `indexes`. */
+  textIndex: string | undefined;
+  /** Whether there are others among `indexes`. */
+  namesVectors: boolean;
 }
 
 /**
- * Reads which indexes a request searches by vectors: all that have one, and for a text the only one with an embedder; or
- * those that `indexes` names, in its order. Fails with `invalid_query` naming the member.
+ * Reads which indexes a request searches: by vectors all that have one, and for a text the only one with an embedder; or
+ * those that `indexes` names, in its order, where a full-text index may be among them. Fails with `invalid_query` naming the
+ * member.
  */
-export function readSearchedIndexes(request: Members, indexes: VectorIndexes): SearchedIndexes {
+export function readSearchedIndexes(request: Members, indexes: NamedIndexes): SearchedIndexes {
   const text = readSemanticText(request, indexes.embedders);
-  const searched = searchedIndexes(request, indexes, text !== undefined);
-  if (text === undefined) return { searched, semantic: undefined };
+  const names = readIndexNames(request);
+  const isText = (name: string) => indexes.all.some((each) => each.kind === 'full_text' && each.name === name);
+  const [textIndex, second] = names.filter(isText);
+  if (second !== undefined) {
+    throw invalidQuery('indexes', `words are searched in one full-text index: name "${textIndex}" or "${second}"`);
+  }
+  const named = names.filter((name) => !isText(name));
+  const searched = searchedIndexes(request, indexes, { named, hasText: text !== undefined });
   const embedded = searched.filter(({ vector }) => vector === undefined).map(({ index }) => index.name);
-  return { searched, semantic: { ...text, indexes: new Set(embedded) } };
+  const semantic = text && { ...text, indexes: new Set(embedded) };
+  return { searched, semantic, textIndex, namesVectors: named.length > 0 };
 }
 
-function searchedIndexes(request: Members, { all, embedders }: VectorIndexes, hasText: boolean): SearchedIndex[] {
+/** `named`: the indexes of vectors that the request names. `hasText`: a text is to be searched by vectors. */
+function searchedIndexes(
+  request: Members,
+  { all, embedders }: NamedIndexes,
+  { named, hasText }: { named: readonly string[]; hasText: boolean },
+): SearchedIndex[] {
   const embeddings = member(request, 'embeddings') ?? {};
   const hasVectors = member(request, 'embeddings') !== undefined;
   if (!isObject(embeddings)) throw invalidQuery('embeddings', 'must be an object of index name -> vector');
@@ -142,7 +163,6 @@ function searchedIndexes(request: Members, { all, embedders }: VectorIndexes, ha
   if (hasVectors && given.length === 0) throw invalidQuery('embeddings', 'names no index: leave it out');
   for (const name of given) findIndex(name, all, 'embeddings');
   if (!hasVectors && !hasText) return [];
-  const named = readIndexNames(request);
   const usual = () => (hasText ? [...new Set([...given, onlyEmbedder(request, embedders)])] : given);
   return (named.length > 0 ? named : usual()).map((name) => {
     const index = findIndex(name, all, 'indexes');

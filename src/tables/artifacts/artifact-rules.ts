@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../../config/limits.ts';
-import { type CheckedIndexConfig, sourceArtifactOf } from '../../index-kinds/all-kinds.ts';
+import { type CheckedIndexConfig, sourceArtifactsOf } from '../../index-kinds/all-kinds.ts';
 import type { ArtifactConfig, ArtifactDefinition } from '../../index-kinds/configuration/artifact-config.ts';
 import { unknownDimension } from '../../index-kinds/configuration/embeddings-config.ts';
+import { isIndexedType } from '../../indexing/enrichment/artifact-texts.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 interface NamedIndex {
@@ -63,11 +64,12 @@ export function checkUnused(
   throw new ServiceError('enrichment_in_use', message);
 }
 
-/** Throws `enrichment_in_use` where an index holds the vectors of the enrichment, or makes its edges of it. */
+/** Throws `enrichment_in_use` where an index holds the vectors or the text of the enrichment, or makes its edges of it. */
 export function refuseIndexOver(name: string, indexes: readonly NamedIndex[], what: 'dropped' | 'changed'): void {
-  const index = indexes.find(({ config }) => sourceArtifactOf(config) === name);
+  const index = indexes.find(({ config }) => sourceArtifactsOf(config).includes(name));
   if (!index) return;
-  const use = index.config.type === 'graph' ? 'makes its edges of it' : 'holds its vectors';
+  const { type } = index.config;
+  const use = type === 'graph' ? 'makes its edges of it' : `holds its ${type === 'full_text' ? 'text' : 'vectors'}`;
   const message = `enrichment "${name}" cannot be ${what}: the index "${index.name}" ${use}; drop that first`;
   throw new ServiceError('enrichment_in_use', message);
 }
@@ -75,11 +77,15 @@ export function refuseIndexOver(name: string, indexes: readonly NamedIndex[], wh
 /**
  * The configuration of an index over one of these enrichments, with the length of its vectors; any other as it is. Throws
  * `missing_embedding_artifact_enrichment` where there is none, `missing_embedding_artifact_producer` for one without
- * vectors, `artifact_not_found` where there is none to make edges of, and `invalid_request` for a length that is not theirs
- * or an enrichment that edges cannot be made of.
+ * vectors, `artifact_not_found` where there is none to make edges of, and `invalid_request` for a length that is not theirs,
+ * an enrichment that edges cannot be made of, and one whose text is to be searched and that is not there or has none.
  */
 export function overArtifact(config: CheckedIndexConfig, artifacts: readonly ArtifactConfig[]): CheckedIndexConfig {
-  const wanted = sourceArtifactOf(config);
+  if (config.type === 'full_text') {
+    for (const name of sourceArtifactsOf(config)) checkHasText(name, artifacts);
+    return config;
+  }
+  const [wanted] = sourceArtifactsOf(config);
   if (wanted === undefined) return config;
   const artifact = artifacts.find(({ name }) => name === wanted);
   if (!artifact) {
@@ -104,6 +110,16 @@ export function overArtifact(config: CheckedIndexConfig, artifacts: readonly Art
     throw refused(`"dimension" is ${config.dimension}, but enrichment "${wanted}" makes vectors of ${dimension}`);
   }
   return { ...config, dimension };
+}
+
+function checkHasText(name: string, artifacts: readonly ArtifactConfig[]): void {
+  const artifact = artifacts.find((each) => each.name === name);
+  if (!artifact) throw refused(`"sources": the table has no enrichment "${name.slice(0, 64)}"`);
+  const { kind, content_type: type } = artifact;
+  if (kind === 'embedding') throw refused(`"sources": "${name}" is of kind "embedding", which has no text`);
+  if (type !== undefined && !isIndexedType(type)) {
+    throw refused(`"sources": "${name}" makes "${type}", which has no text: text and JSON have`);
+  }
 }
 
 /** Those of an index's enrichments that the table does not have yet. Throws `already_exists` where one differs. */

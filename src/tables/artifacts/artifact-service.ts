@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../access/principal.ts';
 import type { Enrichment } from '../../enrichment/enrichment.ts';
+import { isVectorIndex } from '../../index-kinds/all-kinds.ts';
 import {
   type ArtifactConfig,
   type ArtifactDefinition,
@@ -84,9 +85,9 @@ export class ArtifactService {
   }
 }
 
-/** Indexes that another configuration of an enrichment would not fit: edges are made again of what it makes. */
+/** Indexes that another configuration of an enrichment would not fit: edges and texts follow what it makes. */
 function indexesHeldBy(before: ArtifactConfig, next: ArtifactConfig, { indexes }: Table): Table['indexes'] {
-  return keepsArtifacts(before, next) ? indexes.filter(({ definition }) => definition.kind !== 'graph') : indexes;
+  return keepsArtifacts(before, next) ? indexes.filter(({ definition }) => isVectorIndex(definition)) : indexes;
 }
 
 /** An enrichment of the table. Fails with `artifact_not_found`. */

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { hasExpired } from '../../lib/ttl.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { IndexedBodies } from '../../query/indexed-bodies.ts';
+import { IndexedBodies, indexedTextsOf } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
@@ -46,7 +46,7 @@ export class Visibility {
     const context = { ttlDurationMs, nowMs: clock.nowMs(), synonyms, hasTextIndex, rowFilters };
     const plan = planFilter(filter?.filter_query, context);
     this.#deps = deps;
-    this.#bodies = new IndexedBodies(table);
+    this.#bodies = new IndexedBodies(indexedTextsOf(table));
     this.#filter = filter;
     this.#plan = plan;
     this.#filters = plan

@@ -1,4 +1,4 @@
-import { type CheckedIndexConfig, defineIndex, kindOfConfig, sourceArtifactOf } from '../../index-kinds/all-kinds.ts';
+import { type CheckedIndexConfig, defineIndex, kindOfConfig, sourceArtifactsOf } from '../../index-kinds/all-kinds.ts';
 import { type ArtifactDefinition, embedderConfigOf } from '../../index-kinds/configuration/artifact-config.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -33,12 +33,18 @@ export function isValuesOnly(schema: TableSchema | undefined): boolean {
 
 export function indexRecordJson(config: CheckedIndexConfig, schema: TableSchema): string {
   const stored: StoredIndex =
-    kindOfConfig(config).follows === 'documents' ? { config, schema: mappingOf(schema) } : { config };
+    kindOfConfig(config).follows === 'documents' ? { config, schema: mappingFor(config, schema) } : { config };
   return JSON.stringify(stored);
 }
 
+/** The mapping of an index: one over enrichments has the members of documents too, for filters, but searches them by name alone. */
+export function mappingFor(config: CheckedIndexConfig, schema: TableSchema): TableSchema {
+  const isOverArtifacts = config.type === 'full_text' && config.sources !== undefined;
+  return isOverArtifacts ? ({ ...mappingOf(schema), searches_artifacts: true } as TableSchema) : mappingOf(schema);
+}
+
 /** The part of a schema by which documents are indexed: what only queries look at may change without a rebuild. */
-export function mappingOf(schema: TableSchema): TableSchema {
+function mappingOf(schema: TableSchema): TableSchema {
   const { synonyms: _, ...mapping } = schema;
   return mapping;
 }
@@ -70,12 +76,12 @@ export function readIndexRecord(record: IndexRecord, artifacts: readonly Artifac
   return { name, incarnation, role: record.state as IndexRole, config: stored.config, definition, embedder };
 }
 
-/** The enrichment that an index is made of; undefined for any other. */
+/** The enrichment that an index is made of; undefined for any other, and for one of texts, which come with the documents. */
 function artifactUnder(
   config: CheckedIndexConfig,
   artifacts: readonly ArtifactDefinition[],
 ): ArtifactDefinition | undefined {
-  const wanted = sourceArtifactOf(config);
+  const [wanted] = config.type === 'full_text' ? [] : sourceArtifactsOf(config);
   if (wanted === undefined) return undefined;
   const found = artifacts.find(({ name }) => name === wanted);
   if (found) return found;

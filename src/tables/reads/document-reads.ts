@@ -12,7 +12,7 @@ import type { ScanRequest } from '../../protocol/database/writes.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { matchStored } from '../../query/execution/open-target.ts';
-import { IndexedBodies } from '../../query/indexed-bodies.ts';
+import { IndexedBodies, indexedTextsOf } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
 import { type PlanContext, planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
@@ -110,7 +110,7 @@ export class DocumentReads {
     checkDocumentKey(key);
     // The context of a filter is made only where there is one: nearly all callers see all rows.
     const plan = caller.rowFilter === undefined ? undefined : planFilter(undefined, this.#filterContext(table, caller));
-    const permitted = plan && { plan, bodies: new IndexedBodies(table) };
+    const permitted = plan && { plan, bodies: new IndexedBodies(indexedTextsOf(table)) };
     const wanted: Wanted = { table, key, projection: compileProjection(fields), permitted };
     const lease = table.leaseOf(key);
     if (lease instanceof Promise || permitted !== undefined) return this.#lookup(wanted, lease, caller.signal);
@@ -193,7 +193,7 @@ export class DocumentReads {
     for (const [index, range] of lease.ranges.entries()) {
       const { endKey } = must(table.ranges[index], 'a record for each range');
       if (endKey !== null && compareKeys(endKey, bounds.from) < 0) continue;
-      const bodies = new IndexedBodies(table);
+      const bodies = new IndexedBodies(indexedTextsOf(table));
       const filter = how.filter && scanFilterOf(range, { table, plan: how.filter, bodies }, how.signal);
       let after = { key: bounds.from, inclusive: bounds.includeFrom };
       while (left > 0 && !how.signal.aborted) {

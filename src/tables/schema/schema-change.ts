@@ -11,7 +11,7 @@ import type { NewIndex } from '../../storage/storage-calls.ts';
 import {
   indexRecordJson,
   isValuesOnly,
-  mappingOf,
+  mappingFor,
   newIndex,
   readIndexRecords,
   valuesOnly,
@@ -156,7 +156,10 @@ export class SchemaChange {
     const mapped = ({ definition }: TableIndex, by: TableSchema) =>
       isValuesOnly(mappedSchemaOf(definition)) ? valuesOnly(by) : by;
     const isMapped = (index: TableIndex) =>
-      isDeepStrictEqual(mappedSchemaOf(index.definition), mappingOf(mapped(index, table.settings.schema)));
+      isDeepStrictEqual(
+        mappedSchemaOf(index.definition),
+        mappingFor(index.config, mapped(index, table.settings.schema)),
+      );
     const followed = table.indexes.filter((index) => remap && isMapped(index));
     const { indexes } = await this.#storage.catalog.changeTable({
       tableId: table.id,

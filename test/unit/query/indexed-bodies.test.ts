@@ -1,12 +1,15 @@
 import { expect, test } from 'bun:test';
+import { defineIndex } from '../../../src/index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../../../src/index-kinds/configuration/artifact-config.ts';
+import { primaryIndexConfig } from '../../../src/index-kinds/configuration/index-config.ts';
 import { assetBody } from '../../../src/lib/parts/asset-part.ts';
-import { IndexedBodies } from '../../../src/query/indexed-bodies.ts';
+import { IndexedBodies, indexedTextsOf } from '../../../src/query/indexed-bodies.ts';
 import type { StoredDocument } from '../../../src/storage/reader/document-store.ts';
 import type { RangeReader } from '../../../src/storage/reader/range-reader.ts';
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const partId = 7;
+const primary = primaryIndexConfig(0);
 const label: ArtifactDefinition = {
   name: 'label',
   partId,
@@ -45,7 +48,7 @@ class LabelledRange {
 
 test('a document has the texts that were there when it was read, whatever is made of it later', () => {
   const range = new LabelledRange();
-  const bodies = new IndexedBodies({ artifacts: [label] });
+  const bodies = new IndexedBodies([label]);
   const document = bodies.read(
     range.reader(),
     () => range.document(),
@@ -60,7 +63,7 @@ test('a document has the texts that were there when it was read, whatever is mad
 
 test('a document has changed when it was written again, and when a text of it is newer', () => {
   const range = new LabelledRange();
-  const bodies = new IndexedBodies({ artifacts: [label] });
+  const bodies = new IndexedBodies([label]);
   const read = () =>
     bodies.read(
       range.reader(),
@@ -78,7 +81,15 @@ test('a document has changed when it was written again, and when a text of it is
 
 test('where the text index holds no artifacts, nothing is read beside the document', () => {
   const range = new LabelledRange();
-  const bodies = new IndexedBodies({ artifacts: [{ ...label, config: { ...label.config, full_text_index: false } }] });
+  const definition = defineIndex(
+    { name: 'full_text_index_v0', incarnation: 1, partId: 1, memOnly: false },
+    primary,
+    {},
+  );
+  const artifacts = [{ ...label, config: { ...label.config, full_text_index: false } }];
+  const bodies = new IndexedBodies(
+    indexedTextsOf({ artifacts, servingIndex: { name: 'full_text_index_v0', definition } }),
+  );
   const document = bodies.read(
     range.reader(),
     () => range.document(),

@@ -33,6 +33,6 @@ test('under a row filter no vector is shown that was written after its document 
     const { shown } = (await projection?.ofHits(hits, [range], judged)) ?? {};
     return [...(shown ?? [])].map(([{ document }, parts]) => [document.key, parts.embeddings]);
   };
-  expect(await shownOf(new IndexedBodies({ artifacts: [] }))).toEqual([['a', '{"taste":[0.5]}']]);
+  expect(await shownOf(new IndexedBodies([]))).toEqual([['a', '{"taste":[0.5]}']]);
   expect((await shownOf(undefined)).map(([key]) => key)).toEqual(['a', 'b']);
 });

@@ -41,7 +41,7 @@ const target: QueryTarget = {
       hasNewTexts: () => false,
     },
   ],
-  bodies: new IndexedBodies({ artifacts: [] }),
+  bodies: new IndexedBodies([]),
   vectorHandles: [],
   recheck: async (_, documents) => documents.map(() => true),
   orderPage: async (_, hits) => hits.map((_hit, hit) => ({ hit, sort: [] })),

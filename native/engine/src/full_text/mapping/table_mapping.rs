@@ -36,6 +36,8 @@ pub struct TableMapping {
     pub any_in_all: bool,
     /// Strings are kept whole, and none is cut into words: the table's text index was dropped, but its filters are not.
     pub values_only: bool,
+    /// A query without a field searches the texts of artifacts alone; what a document says itself is found by its fields.
+    searches_artifacts: bool,
     known_paths: KnownPaths,
 }
 
@@ -55,13 +57,16 @@ impl TableMapping {
             None if types.len() == 1 => Some(0),
             None => None,
         };
+        let searches_artifacts = schema["searches_artifacts"] == Value::Bool(true);
+        let opts_in = || any_in_all(&schema["document_schemas"]) || templates.iter().any(Template::in_all);
         Self {
-            any_in_all: any_in_all(&schema["document_schemas"]) || templates.iter().any(Template::in_all),
+            any_in_all: searches_artifacts || opts_in(),
             types,
             default_type,
             templates,
             enforced: schema["enforce_types"] == Value::Bool(true),
             values_only: schema["values_only"] == Value::Bool(true),
+            searches_artifacts,
             known_paths: KnownPaths::default(),
         }
     }
@@ -106,10 +111,11 @@ impl TableMapping {
             }
             _ => {}
         }
-        cursor.rule().unwrap_or_else(|| {
+        let rule = cursor.rule().unwrap_or_else(|| {
             let template = self.templates.iter().find(|template| template.applies(path, detected));
             template.map_or_else(FieldRule::inferred, |template| template.rule().clone())
-        })
+        });
+        FieldRule { in_all: rule.in_all && !self.searches_artifacts, ..rule }
     }
 
     /// The rules of strings at `path` in documents of each type, and whether the type declares the path. Documents of
