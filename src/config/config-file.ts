@@ -2,7 +2,7 @@ import { ConfigError } from './config-error.ts';
 
 type ReadFile = (path: string) => string;
 
-/** Dotted keys of a YAML or JSON file. Throws `ConfigError`. */
+/** Dotted keys of a YAML or JSON file; a mapping without members has its own. Throws `ConfigError`. */
 export function readConfigFile(path: string, readFile: ReadFile): Map<string, unknown> {
   const source = readText(path, readFile);
   let parsed: unknown;
@@ -31,6 +31,8 @@ function flatten(path: string, prefix: string, value: unknown, flat: Map<string,
     flat.set(prefix, value);
     return;
   }
-  for (const [name, member] of Object.entries(value))
-    flatten(path, prefix === '' ? name : `${prefix}.${name}`, member, flat);
+  const members = Object.entries(value);
+  // A mapping without members is told from one that is not there.
+  if (members.length === 0 && prefix !== '') flat.set(prefix, value);
+  for (const [name, member] of members) flatten(path, prefix === '' ? name : `${prefix}.${name}`, member, flat);
 }

@@ -124,7 +124,12 @@ function read(option: Option<unknown>, raw: unknown, where: string): unknown {
 function refuseUnknown(table: OptionTable, sources: ConfigSources, fromFile: ReadonlyMap<string, unknown>): void {
   const all = Object.values(table);
   const keys = all.flatMap((option) => [option.key, ...(option.aliases ?? [])]);
-  for (const key of fromFile.keys()) refuse(key, keys, `${sources.file} has an unknown key "${key}"`);
+  const within = [...keys, ...Object.values(sections).map(({ key }) => `${key}.`)];
+  for (const [key, value] of fromFile) {
+    // An empty section says nothing; an empty entry of a named one is there, and is looked at as a whole.
+    const isEmptySection = isEmpty(value) && within.some((each) => each.startsWith(`${key}.`));
+    if (!isEmptySection) refuse(key, keys, `${sources.file} has an unknown key "${key}"`);
+  }
   const flags = all.flatMap((option) => (option.flag === undefined ? [] : [option.flag]));
   for (const flag of sources.flags.keys()) refuse(flag, flags, `unknown option ${flag}`);
   const variables = all.flatMap(({ key, secret }) =>
@@ -133,6 +138,10 @@ function refuseUnknown(table: OptionTable, sources: ConfigSources, fromFile: Rea
   for (const name of Object.keys(sources.environment)) {
     if (name.startsWith(variablePrefix) && name !== fileVariable) refuse(name, variables, `unknown variable ${name}`);
   }
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
 function refuse(word: string, known: readonly string[], message: string): void {

@@ -1,18 +1,7 @@
+import { type Operation, operationNamed, operations } from '../config/named-sections/capabilities.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { ProviderName } from '../provider-config/provider-names.ts';
 import type { Connection, InferenceConnection } from './connection.ts';
-
-/** The operations of an inference connection: the last part of `/ai/v1/...`, and of the capability `models.*`. */
-const operations = ['embed', 'generate', 'rerank', 'chunk', 'extract', 'predict'] as const;
-
-export type Operation = (typeof operations)[number];
-
-/** Other names of the same. */
-const spellings: Readonly<Record<string, Operation>> = {
-  embeddings: 'embed',
-  chat: 'generate',
-  'chat.completions': 'generate',
-};
 
 const operationsOf: Readonly<Record<ProviderName, readonly Operation[]>> = {
   service: operations,
@@ -28,10 +17,6 @@ const operationsOf: Readonly<Record<ProviderName, readonly Operation[]>> = {
 /** Everything that a provider offers. */
 export function capabilitiesOf(provider: ProviderName): string[] {
   return operationsOf[provider].map((operation) => `models.${operation}`);
-}
-
-function operationNamed(name: string): Operation | undefined {
-  return operations.find((each) => each === name) ?? (Object.hasOwn(spellings, name) ? spellings[name] : undefined);
 }
 
 /**

@@ -208,6 +208,14 @@ describe('the shortest path', () => {
     expect((await table.paths({ ...asked, max_depth: 2 })).paths[0]?.nodes).toEqual(['a', 'z']);
   });
 
+  test('says how long the search took, by both names', async () => {
+    const table = await GraphTable.create(server, 'timed');
+    await table.batch({ inserts: { a: { _edges: { g: { to: [{ target: 'b' }] } } } } });
+    const { body } = await server.send('POST', `${table.path}/indexes/g/shortest-path`, { source: 'a', target: 'b' });
+    expect(body).toMatchObject({ paths_found: 1, weight_mode: 'min_hops', search_time_ms: body.took });
+    expect(Number.isInteger(body.search_time_ms)).toBe(true);
+  });
+
   test('names an edge whose weight the mode cannot take', async () => {
     const table = await GraphTable.create(server, 'heavy');
     await table.batch({ inserts: { a: { _edges: { g: { to: [{ target: 'b', weight: 2 }] } } } } });

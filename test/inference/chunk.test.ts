@@ -52,6 +52,12 @@ describe('POST /ai/v1/chunk', () => {
     for (const each of body.data) expect(points.slice(each.start_char, each.end_char).join('')).toBe(each.text);
   });
 
+  test.each(['fixed_bert', 'fixed_bpe'])('knows the fixed rule as "%s" too, as indexes do', async (model) => {
+    const cut = (model: string) => chunk({ text: `${model.length} a b c d`, config: { model, target_tokens: 2 } });
+    const { status, body } = await cut(model);
+    expect([status, body.model, texts(body)]).toEqual([200, 'fixed', [`${model.length} a`, 'b c', 'd']]);
+  });
+
   test('remembers an answer, by configuration and text', async () => {
     const body = { text: 'remember me', config: { target_tokens: 1 } };
     expect((await chunk(body)).body.cache_hit).toBe(false);

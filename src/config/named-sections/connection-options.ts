@@ -1,5 +1,6 @@
 import { option, optional, type ValuesOf } from '../option.ts';
 import { choice, flag, integer, list, text, webAddress } from '../value-kind.ts';
+import { capabilities } from './capabilities.ts';
 import { credential, hostPatterns } from './credential-kinds.ts';
 import { providerKind } from './provider-options.ts';
 
@@ -17,8 +18,8 @@ export const connectionMembers = {
   displayName: optional({ key: 'display_name', kind: text(), help: 'Name for people.' }),
   capabilities: optional({
     key: 'capabilities',
-    kind: list('capability'),
-    help: 'What may be done through it, such as `models.embed`, `backup.write`, `restore.read`; everything that its provider offers unless given, but nothing for `external_io`.',
+    kind: capabilities(),
+    help: 'What may be done through it: `models.embed`, `models.generate`, `models.rerank`, `models.chunk`, `models.extract`, `models.predict`, `backup.write`, `restore.read`, `media.read`, `database.read`, `stream`; everything that its provider offers unless given, but nothing for `external_io`.',
   }),
   provider: optional({
     key: 'inference.provider',

@@ -1,6 +1,14 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
-import { message, permission, rowFilterEntry, rowFilterNode, subject } from '../../protocol/auth/access.ts';
+import {
+  message,
+  type Permission,
+  permission,
+  rowFilterEntry,
+  rowFilterNode,
+  subject,
+} from '../../protocol/auth/access.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import type { RouteAccess } from '../routing/route-access.ts';
@@ -73,14 +81,29 @@ function permissionRoutes(
       access: access.change,
       tag,
       summary: 'Take back all grants of a subject on a resource',
-      query: Type.Object({ resource: Type.String(), resourceType: permission.properties.resource_type }),
+      query: Type.Object({
+        resource: Type.String(),
+        resourceType: Type.Optional(permission.properties.resource_type),
+        resource_type: Type.Optional(permission.properties.resource_type),
+      }),
       responses: { 204: { description: 'Taken back.' } },
       handler: async ({ params, query, caller }) => {
-        await required(services).users.revoke(subjectOf(params), query.resource, query.resourceType, caller);
+        await required(services).users.revoke(subjectOf(params), query.resource, typeIn(query), caller);
         return reply(204, undefined);
       },
     }),
   ];
+}
+
+/** The type of resource in either spelling: that of the reference, and the one that permissions have. */
+function typeIn({
+  resourceType,
+  resource_type: other,
+}: Partial<Record<'resourceType' | 'resource_type', Permission['resource_type']>>) {
+  const given = resourceType ?? other;
+  if (given !== undefined && (other ?? given) === given) return given;
+  const why = given === undefined ? 'is missing' : 'and "resource_type" are two names for the same and differ';
+  throw new ServiceError('invalid_request', `query parameter "resourceType" ${why}`);
 }
 
 function filterRoutes(services: AccessServices | undefined, base: SubjectPath, read: RouteAccess): Route[] {

@@ -1,5 +1,6 @@
+import type { Operation } from '../../config/named-sections/capabilities.ts';
 import { type Connection, type InferenceConnection, isOwn } from '../../connections/connection.ts';
-import { type Operation, requireOperation } from '../../connections/operations.ts';
+import { requireOperation } from '../../connections/operations.ts';
 import { scanJson } from '../../engine/json-scan.ts';
 import type { Inference } from '../../inference/inference.ts';
 import type { ProviderHttp } from '../../inference/providers/client/provider-http.ts';

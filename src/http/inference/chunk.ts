@@ -1,4 +1,5 @@
 import { limits } from '../../config/limits.ts';
+import { isFixedChunker } from '../../index-kinds/configuration/chunker-config.ts';
 import { type Chunked, type ChunkRequest, chunkText } from '../../inference/chunking/chunk-text.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { CodePointOffsets } from '../../lib/text/code-points.ts';
@@ -21,9 +22,9 @@ export function chunkRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'Split a text into chunks',
       description:
-        'Chunks may overlap. `fixed` counts runs of up to eight letters or digits, and every other character, as a token. Answers are kept for two minutes.',
+        'Chunks may overlap. `fixed`, also called `fixed_bert` and `fixed_bpe`, counts runs of up to eight letters or digits, and every other character, as a token. Answers are kept for two minutes.',
       body: inferenceBody(chunkRequestSchema, { bytesMax: limits.inferenceBodyBytesMax }),
-      models: ({ config }) => [config?.model ?? fixedChunker],
+      models: ({ config }) => [modelOf(config)],
       responses: { 200: { description: 'The chunks, in the order of the text', schema: chunkResponseSchema } },
       handler: (context) =>
         admitted(inference, 'chunk', context, async () => {
@@ -42,7 +43,7 @@ function chunkRequest({ text, input, config = {} }: ChunkBody): ChunkRequest {
     throw new ServiceError('limit_exceeded', `"target_tokens" is ${target}; a chunk may have ${most} tokens`);
   }
   return {
-    model: config.model ?? fixedChunker,
+    model: modelOf(config),
     text: textOf(text, input),
     targetTokens: target,
     overlapTokens: config.text?.overlap_tokens ?? config.overlap_tokens ?? defaults.overlapTokens,
@@ -50,6 +51,11 @@ function chunkRequest({ text, input, config = {} }: ChunkBody): ChunkRequest {
     chunksMax: config.max_chunks,
     threshold: config.threshold ?? defaults.threshold,
   };
+}
+
+/** `fixed` by each of its names. */
+function modelOf({ model = fixedChunker }: Pick<NonNullable<ChunkBody['config']>, 'model'> = {}): string {
+  return isFixedChunker(model) ? fixedChunker : model;
 }
 
 function textOf(text: ChunkBody['text'], input: ChunkBody['input']): string {

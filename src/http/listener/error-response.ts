@@ -85,6 +85,6 @@ export function errorReply(error: ServiceError, headers: Readonly<Record<string,
   // The rest of the body would come on a connection that nobody reads.
   if (error.code === 'request_timeout') all.connection = 'close';
   if (error.code === 'unauthorized')
-    all['www-authenticate'] = 'Bearer realm="sundew", Basic realm="sundew", charset="UTF-8"';
+    all['www-authenticate'] = 'Basic realm="sundew", charset="UTF-8", Bearer realm="sundew"';
   return new Reply(error.status, JSON.stringify(body), all);
 }

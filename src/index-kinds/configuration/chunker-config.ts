@@ -31,6 +31,11 @@ const members = ['provider', 'model', 'max_chunks', 'threshold', 'text', 'store_
 const textMembers = ['target_tokens', 'overlap_tokens', 'separator'];
 /** The chunker that needs no model, and other names for it. */
 const fixedNames = ['fixed', 'fixed_bert', 'fixed_bpe'];
+
+export function isFixedChunker(model: string): boolean {
+  return fixedNames.includes(model);
+}
+
 const usualTokens = 500;
 const separatorCharsMax = 1_024;
 const modelCharsMax = 255;
@@ -64,7 +69,7 @@ export function readChunkerConfig(given: Members, where: string, usualChunks = 5
     throw refused(`${where}.text.overlap_tokens`, 'must be less than "target_tokens"');
   }
   const chunksMax = integer(most, `${where}.max_chunks`, 1, limits.documentChunksMax);
-  if (fixedNames.includes(model)) return { by: 'tokens', targetTokens, overlapTokens, separator, chunksMax };
+  if (isFixedChunker(model)) return { by: 'tokens', targetTokens, overlapTokens, separator, chunksMax };
   if (overlapTokens > 0) {
     throw refused(`${where}.text.overlap_tokens`, 'must be 0 where a model cuts: its chunks do not overlap');
   }

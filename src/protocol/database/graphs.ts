@@ -91,6 +91,7 @@ export const pathsResponse = Type.Object({
   target: Type.String(),
   weight_mode: Type.String(),
   paths_found: Type.Integer(),
+  search_time_ms: Type.Integer({ description: 'Another name of `took`' }),
   ...answerHead,
 });
 

@@ -89,10 +89,11 @@ export class GraphService {
   async paths(tableName: string, indexName: string, body: Members, caller: Caller) {
     const asked = readPaths(body);
     const [source, target] = [asked.starts[0], asked.targets[0]];
-    return this.#searched(tableName, indexName, caller, async (searched) => {
+    const answer = await this.#searched(tableName, indexName, caller, async (searched) => {
       const { paths, ...partial } = await this.#paths(searched, asked);
       return { paths, source, target, weight_mode: asked.weight_mode, paths_found: paths.length, ...partial };
     });
+    return { ...answer, search_time_ms: answer.took };
   }
 
   async #paths(searched: SearchedGraph, asked: PathRequest): Promise<{ paths: ShownPath[]; partial?: PartialReason }> {

@@ -30,7 +30,7 @@ describe('A01: credentials', () => {
     for (const each of bad) {
       const answer = await guarded.as(each, 'GET', '/db/v1/status');
       expect([each, answer.status, answer.body.code]).toEqual([each, 401, 'unauthorized']);
-      expect(answer.headers.get('www-authenticate')).toContain('Bearer');
+      expect(answer.headers.get('www-authenticate')).toMatch(/^Basic realm="[^"]+", .*Bearer realm="[^"]+"$/);
     }
   });
 
@@ -242,6 +242,17 @@ describe('keys', () => {
     const take = '/auth/v1/users/ann/permissions?resource=books&resourceType=table';
     expect((await guarded.asAdmin('DELETE', take)).status).toBe(204);
     expect([await read(reader), await read(whole), await write(whole)]).toEqual([404, 404, 404]);
+  });
+
+  test('lose a grant by either spelling of its type, and by two that agree', async () => {
+    await using guarded = await startGuardedServer();
+    const path = '/auth/v1/users/ann/permissions';
+    await guarded.user('ann', [table('a', 'read'), table('b', 'read'), table('c', 'read')]);
+    const take = async (query: string) => (await guarded.asAdmin('DELETE', `${path}?resource=${query}`)).status;
+    expect(await take('a&resource_type=table')).toBe(204);
+    expect(await take('b&resourceType=table&resource_type=table')).toBe(204);
+    expect([await take('c'), await take('c&resourceType=table&resource_type=user')]).toEqual([400, 400]);
+    expect((await guarded.asAdmin('GET', path)).body as unknown).toEqual([table('c', 'read')]);
   });
 
   test('are listed without their secrets', async () => {

@@ -5,6 +5,7 @@ import { allowedVariables } from '../../../src/config/named-sections/credential-
 import { isHostPattern, namesHost } from '../../../src/config/named-sections/host-pattern.ts';
 import { providerKinds } from '../../../src/config/named-sections/provider-options.ts';
 import { RunningConfig } from '../../../src/config/reload.ts';
+import { capabilitiesOf } from '../../../src/connections/operations.ts';
 import {
   isSecretKey,
   parseReferences,
@@ -64,6 +65,18 @@ describe('entries that the operator names', () => {
     expect(origins['connections.main.kind']).toBe('file');
   });
 
+  test('and sections that are empty say nothing', () => {
+    expect(load('connections: {}\nproviders: {}\nserver: {}').config.connections.size).toBe(0);
+  });
+
+  test('may have every capability that a connection can have, in each spelling', () => {
+    const names = [...providerKinds].flatMap((kind) => capabilitiesOf(kind));
+    const others = ['models.embeddings', 'models.chat', 'models.list', 'backup.write', 'restore.read', 'media.read'];
+    const all = [...new Set([...names, ...others, 'database.read', 'stream'])];
+    const file = `connections: {a: {kind: cdc, capabilities: [${all}], cdc: {provider: postgres}}}`;
+    expect(load(file).config.connections.get('a')?.capabilities).toEqual(all);
+  });
+
   test('have the variables of their name in capitals, with "_" for "-"', () => {
     const file = 'providers:\n  my-own:\n    kind: ollama\n';
     const { providers } = load(file, { SUNDEW__PROVIDERS__MY_OWN__URL: 'http://localhost:1' }).config;
@@ -90,6 +103,15 @@ describe('what is refused, in one sentence', () => {
       'sundew.yaml has an unknown key "connections.a.knd"; did you mean connections.a.kind?',
     ],
     ['connections: {a: 5}', 'sundew.yaml has an unknown key "connections.a"'],
+    ['connections: {a: {}}', '"connections.a" has no "kind": give one of inference, external_io'],
+    ['connections: {a: {inference: {}}}', '"connections.a" has no "kind": give one of inference, external_io'],
+    ['connections: {a: {kind: inference, inferenc: {}}}', 'unknown key "connections.a.inferenc"'],
+    ['conections: {}', 'sundew.yaml has an unknown key "conections"'],
+    ['server: {port: {}}', '"server.port" in sundew.yaml must be a whole number'],
+    [
+      'connections: {a: {kind: external_io, capabilities: [backup.write, backup.wirte]}}',
+      '"connections.a.capabilities" in sundew.yaml must be a list of what there is: models.embed, models.generate,',
+    ],
     ['connections: {a__b: {kind: cdc}}', '"connections.a__b": a name has letters and digits, with single "-" or "_"'],
     ['connections: {a-b: {kind: cdc}, a_b: {kind: cdc}}', 'have the same variables; rename one of them'],
     ['connections: {a: {display_name: A}}', '"connections.a" has no "kind": give one of inference, external_io'],
