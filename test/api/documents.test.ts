@@ -206,3 +206,18 @@ test('a scan leaves a member named key to the document that has one', async () =
   const { body } = await server.send<string>('POST', '/db/v1/tables/own-key/lookup', { fields: ['key', 'n'] });
   expect(body).toBe('{"_id":"a","key":"mine"}\n{"_id":"b","key":"b","n":{"key":1}}\n');
 });
+
+test('a scan names the key alone `_id`, whatever members a document has', async () => {
+  await server.send('POST', '/db/v1/tables/own-id');
+  const inserts = '{"a":{ "n":1.50, "_id":"b", "é":"\\n" },"b":{"_id":"a"},"c":{"n":{"_id":1}}}';
+  await server.send('POST', '/db/v1/tables/own-id/batch', `{"inserts":${inserts}}`);
+  const { body } = await server.send<string>('POST', '/db/v1/tables/own-id/lookup', { fields: ['*'] });
+  expect(body.split('\n')).toEqual([
+    '{"_id":"a","key":"a","n":1.50,"é":"\\n"}',
+    '{"_id":"b","key":"b"}',
+    '{"_id":"c","key":"c","n":{"_id":1}}',
+    '',
+  ]);
+  const own = await server.send('GET', '/db/v1/tables/own-id/lookup/b');
+  expect(own.body).toEqual({ _id: 'a' });
+});

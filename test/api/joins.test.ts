@@ -115,6 +115,32 @@ describe('a join', () => {
     expect(await shown({ join: byCustomer, fields: ['item'] })).toEqual({ item: 'green tea' });
     expect(await shown({ join: { ...byCustomer, right_fields: ['_id'] }, fields: [] })).toBeUndefined();
     expect(await shown({ join: { ...byCustomer, right_fields: [] } })).toEqual(orders.o1);
+    const ada = { 'customers._id': 'c1', 'customers.city': 'london', 'customers.name': 'Ada' };
+    const right_fields = ['_id', 'city', 'name'];
+    const { item: _, ...rest } = orders.o1;
+    expect(await shown({ join: { ...byCustomer, right_fields }, fields: ['-item'] })).toEqual({ ...rest, ...ada });
+    const { 'customers.city': __, ...noCity } = ada;
+    for (const fields of [['-customers.city'], ['*', '-customers.city']]) {
+      expect(await shown({ join: { ...byCustomer, right_fields }, fields })).toEqual({ ...orders.o1, ...noCity });
+    }
+    const { 'customers._id': ___, ...noKey } = ada;
+    expect(await shown({ join: { ...byCustomer, right_fields }, fields: ['-customers._id'] })).toEqual({
+      ...orders.o1,
+      ...noKey,
+    });
+    expect(await shown({ join: byCustomer, fields: ['item', '-customers.city'] })).toEqual({ item: orders.o1.item });
+  });
+
+  test('has a `_source` for each hit of which something could be shown', async () => {
+    const join = { ...byCustomer, join_type: 'left' };
+    const named = await ask({ ...inOrder, join, fields: ['customers.name'] });
+    expect(sources(named).slice(2)).toEqual([
+      ['o3', { 'customers.name': 'Ada' }],
+      ['o4', {}],
+      ['o5', {}],
+    ]);
+    const none = await ask({ ...inOrder, join, fields: ['customers.nothing', '-item'] });
+    expect(sources(none).map(([, source]) => source)).toEqual([{}, {}, {}, {}, {}]);
   });
 
   test('can be joined again, by a field of what was joined', async () => {

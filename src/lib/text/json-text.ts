@@ -68,6 +68,12 @@ export function memberTexts(text: string): Map<string, string> {
   return members;
 }
 
+/** The JSON text of an object without the member of this name; the others are spelled as they were. */
+export function withoutMember(object: string, name: string): string {
+  const others = [...memberTexts(object)].filter(([other]) => other !== name);
+  return `{${others.map(([other, value]) => `${JSON.stringify(other)}:${value}`).join(',')}}`;
+}
+
 /** The text on one line, its meaning unchanged: inside strings line ends are always escaped. */
 export function onOneLine(json: string): string {
   return /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, ' ') : json;

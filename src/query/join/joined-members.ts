@@ -19,23 +19,47 @@ interface ShownFields {
   readonly joined: readonly ShownMembers[];
 }
 
-/** Tells paths of joined tables, such as `customers.name`, from those of the searched one. */
+/**
+ * Tells paths of joined tables, such as `customers.name`, from those of the searched one. Exclusions alone leave the rest of
+ * every table, not of their own only.
+ */
 export function splitFields(fields: readonly string[] | undefined, joins: readonly JoinRequest[]): ShownFields {
   const tables = joins.map(({ rightTable }) => rightTable);
   const ownerOf = (field: string) => tables.find((table) => pathOf(field).startsWith(`${table}.`));
+  const takesAll = fields === undefined || fields.includes('*') || (fields.length > 0 && fields.every(isExclusion));
+  const namedOf = (table: string | undefined) => fields?.filter((field) => ownerOf(field) === table) ?? [];
   const joined = joins.map(({ rightTable: table, fields: taken }): ShownMembers => {
-    const named = fields?.filter((field) => ownerOf(field) === table).map((field) => withoutTable(field, table));
-    const asked = fields === undefined || fields.includes('*') ? undefined : named;
-    const lists = [taken, asked].filter((list) => list !== undefined);
-    const projections = lists.map((list) => compileProjection(list.filter((field) => field !== '_id')));
+    const named = namedOf(table).map((field) => withoutTable(field, table));
+    const lists = [taken, chosen(named, takesAll, [])].filter((list) => list !== undefined);
+    const projections = lists.map(compileProjection);
     return {
       table,
-      showsKey: lists.every((list) => list.includes('_id') || list.includes('*')),
+      showsKey: lists.every(showsKey),
       showsTimestamp: projections.length > 0 && projections.every((each) => each.showsTimestamp),
       projections,
     };
   });
-  return { fields: fields?.filter((field) => ownerOf(field) === undefined), joined };
+  const isEmpty = fields?.length === 0;
+  return { fields: isEmpty ? fields : chosen(namedOf(undefined), takesAll, nothing), joined };
+}
+
+/** No member, of documents that are shown nevertheless: an empty list would leave out their `_source`. */
+const nothing = ['-*'];
+
+/** The fields of one table, of those that a request names; undefined for all. */
+function chosen(named: readonly string[], takesAll: boolean, none: readonly string[]): readonly string[] | undefined {
+  if (!takesAll) return named.every(isExclusion) ? none : named;
+  return named.length === 0 ? undefined : named.every(isExclusion) ? named : ['*', ...named];
+}
+
+function isExclusion(field: string): boolean {
+  return field.startsWith('-');
+}
+
+/** Whether a list of fields, as `compileProjection` reads it, shows the key of a row, which is no member of it. */
+function showsKey(list: readonly string[]): boolean {
+  const takesAll = list.includes('*') || (list.length > 0 && list.every(isExclusion));
+  return (takesAll || list.includes('_id')) && !list.includes('-_id') && !list.includes('-*');
 }
 
 /** Members of a `_source`, JSON with commas between them; empty for none. */
@@ -49,7 +73,9 @@ function membersOf({ key, text, writtenMs }: RightRow, shown: ShownMembers | und
   const chosen = projections.reduce((document, projection) => projection.apply(document), text);
   const isDated = showsTimestamp && writtenMs !== undefined;
   const source = isDated ? withMember(chosen, '_timestamp', JSON.stringify(new Date(writtenMs).toISOString())) : chosen;
-  const members = [...memberTexts(source)].map(([name, value]) => `${JSON.stringify(`${table}.${name}`)}:${value}`);
+  // A row's own member of this name goes behind its key.
+  const named = [...memberTexts(source)].filter(([name]) => name !== '_id');
+  const members = named.map(([name, value]) => `${JSON.stringify(`${table}.${name}`)}:${value}`);
   return showsKey ? [`${JSON.stringify(`${table}._id`)}:${JSON.stringify(key)}`, ...members] : members;
 }
 

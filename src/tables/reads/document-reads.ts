@@ -6,7 +6,7 @@ import type { RangeLease } from '../../indexing/range-pool.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { compareKeys } from '../../lib/key-order.ts';
-import { onOneLine } from '../../lib/text/json-text.ts';
+import { onOneLine, withoutMember } from '../../lib/text/json-text.ts';
 import { hasExpired } from '../../lib/ttl.ts';
 import type { ScanRequest } from '../../protocol/database/writes.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
@@ -287,7 +287,9 @@ function renderLine(
   const allNames = hasSingleKey ? oneName : `${oneName},"key":${key}`;
   if (projection.isEmpty) return `${allNames}}`;
   const stored = onOneLine(decoder.decode(document.body));
-  const source = shownDocument(projection, stored, { writtenMs: document.writtenMs, ...shown });
+  const shownText = shownDocument(projection, stored, { writtenMs: document.writtenMs, ...shown });
+  // Of two members of one name readers take the last, and would have a wrong key.
+  const source = hasMember(shownText, '_id') ? withoutMember(shownText, '_id') : shownText;
   // A member of the document's own goes before our second name for its key.
   const head = hasMember(source, 'key') ? oneName : allNames;
   const members = source.slice(1).trimStart();
