@@ -409,11 +409,57 @@ test('a document tells how far its artifacts are, and what has failed is tried a
   isBroken = false;
   const reprocess = (name: string, body: Json) =>
     server.send('POST', `/db/v1/tables/traced/artifacts/${name}/reprocess`, body);
-  expect(await reprocess('summary', { key: 'soup' })).toMatchObject({ status: 202, body: { reprocessed: 1 } });
+  expect((await reprocess('summary', { key: 'soup' })).body).toEqual({
+    reprocess: 'triggered',
+    reprocess_status: 'in_progress',
+    artifact_name: 'summary',
+    ...{ scanned: 1, reprocessed: 1, skipped: 0, failed: 0, limit: 100 },
+    ...{ next_key: null, pending_shards: 0, failures: [], shard_cursors: [] },
+  });
   await until(async () => (await trace('soup'))[1]?.state === 'ready');
-  expect(await reprocess('summary', {})).toMatchObject({ body: { reprocessed: 0, reprocess_status: 'complete' } });
+  expect(await reprocess('summary', {})).toMatchObject({
+    body: { scanned: 0, reprocessed: 0, reprocess_status: 'complete' },
+  });
+  expect((await reprocess('summary', { key: 'soup' })).body).toMatchObject({ scanned: 1, reprocessed: 0, skipped: 1 });
   expect(await reprocess('nothing', {})).toMatchObject({ status: 404, body: { code: 'artifact_not_found' } });
   expect((await server.send('GET', '/db/v1/tables/traced/documents/cake/artifacts')).status).toBe(404);
+});
+
+test('failed artifacts are tried again in pages, over all ranges, each of them once', async () => {
+  let isBroken = true;
+  await using upstream = new UpstreamServer(() => {
+    const choices = [{ message: { role: 'assistant', content: 'A summary.' }, finish_reason: 'stop' }];
+    return isBroken ? Response.json({ error: { message: 'too long' } }, { status: 400 }) : Response.json({ choices });
+  });
+  await createTable('pages', { num_shards: 3 });
+  const config = { provider: 'openai', model: 'm', url: `${upstream.url}/v1` };
+  await put('pages', 'summary', { kind: 'asset', field: 'body', producer_json: { type: 'generator', config } });
+  const keys = ['!a', '!b', '!c', 'ka', 'kb', '~a', '~b', '~c', '~d'];
+  await write('pages', { inserts: Object.fromEntries(keys.map((key) => [key, { body: `text of ${key}` }])) });
+  const gone = '!b';
+  await write('pages', { deletes: [gone] });
+  isBroken = false;
+  const pages: Json[] = [];
+  for (let next_key: unknown = null; pages.length < keys.length; ) {
+    const { body } = await server.send<Json>('POST', '/db/v1/tables/pages/artifacts/summary/reprocess', {
+      ...{ limit: 3, next_key },
+    });
+    pages.push(body);
+    next_key = body.next_key;
+    if (next_key === null) break;
+  }
+  expect(pages.map(({ reprocessed }) => reprocessed)).toEqual([3, 3, 2]);
+  expect(pages.map(({ pending_shards }) => pending_shards)).toEqual([2, 1, 0]);
+  expect(pages.map(({ shard_cursors }) => (shard_cursors as Json[]).map(({ next_key }) => next_key))).toEqual([
+    [pages[0]?.next_key, expect.any(String)],
+    [pages[1]?.next_key],
+    [],
+  ]);
+  for (const key of keys.filter((each) => each !== gone)) {
+    await until(async () => 'summary' in (await artifactsOf('pages', encodeURIComponent(key))));
+  }
+  const refused = await server.send('POST', '/db/v1/tables/pages/artifacts/summary/reprocess', { limit: 0 });
+  expect(refused.status).toBe(400);
 });
 
 test('enrichments go on after a restart where they stood', async () => {

@@ -1,4 +1,5 @@
 import { limits } from '../../config/limits.ts';
+import type { RetriedDocuments } from '../../indexing/enrichment/part-producer.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import { failureKey, failurePrefix, ordinalOfFailure } from '../../lib/parts/part-notes.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
@@ -76,12 +77,16 @@ export class Failures {
     return this.#note(ordinal);
   }
 
-  /** Has failed documents tried again at once, as if for the first time: `most` of them, or the one of `ordinal`. */
-  reset(nowMs: number, most: number, ordinal?: number): NoteChange[] {
+  /** Has failed documents tried again at once, as if for the first time; `nextKey` is that of the first one that is left. */
+  reset(nowMs: number, { most, only, from }: RetriedDocuments): { changes: NoteChange[]; nextKey: string | undefined } {
     const changes: NoteChange[] = [];
-    for (const each of this.#all()) {
-      if (changes.length >= most) break;
-      if (ordinal !== undefined && each.ordinal !== ordinal) continue;
+    for (const each of this.#all(only ?? from)) {
+      if (only !== undefined && each.ordinal !== only) break;
+      if (changes.length >= most) {
+        const nextKey = this.#keyOf(each.ordinal);
+        if (nextKey !== undefined) return { changes, nextKey };
+        continue;
+      }
       const note: FailureNote = { ...each.note, attempts: 0, nextMs: nowMs };
       const commit = () => {
         this.#count(each.note, -1);
@@ -90,7 +95,12 @@ export class Failures {
       };
       changes.push({ key: failureKey(this.#partId, each.ordinal), value: noteBytes(note), commit });
     }
-    return changes;
+    return { changes, nextKey: undefined };
+  }
+
+  /** Undefined where the document is gone, or cannot be read. */
+  #keyOf(ordinal: number): string | undefined {
+    return this.#stored.documents.byOrdinals([ordinal]).documents[0]?.key;
   }
 
   /** The document of `ordinal` needs no note any more; undefined when it has none. */
@@ -126,8 +136,11 @@ export class Failures {
     return value && readFailure(value);
   }
 
-  *#all(): Generator<{ ordinal: number; note: FailureNote }> {
-    for (let after = ''; ; ) {
+  /** In the order of their keys, from that of `from` on. */
+  *#all(from?: number): Generator<{ ordinal: number; note: FailureNote }> {
+    const first = from === undefined ? undefined : this.#note(from);
+    if (from !== undefined && first) yield { ordinal: from, note: first };
+    for (let after = from === undefined ? '' : failureKey(this.#partId, from); ; ) {
       const page = this.#stored.notes.within(failurePrefix(this.#partId), pageRows, after);
       for (const { key, value } of page) yield { ordinal: ordinalOfFailure(key), note: readFailure(value) };
       const last = page.at(-1);

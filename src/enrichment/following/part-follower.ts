@@ -6,6 +6,8 @@ import type {
   ProducedRange,
   ProductionFailure,
   ProductionReport,
+  Retried,
+  RetriedDocuments,
 } from '../../indexing/enrichment/part-producer.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
@@ -119,17 +121,17 @@ export class PartFollower implements PartProducer {
     return this.#failures.of(ordinal);
   }
 
-  retryFailed(most: number, ordinal?: number): Promise<number> {
+  retryFailed(which: RetriedDocuments): Promise<Retried> {
     // Between two batches, which write notes themselves.
-    const reset = Promise.withResolvers<number>();
+    const reset = Promise.withResolvers<Retried>();
     this.#requests.push(async () => {
       try {
-        const changes = this.#failures.reset(this.#deps.clock.nowMs(), most, ordinal);
+        const { changes, nextKey } = this.#failures.reset(this.#deps.clock.nowMs(), which);
         const frame = new FrameBuilder();
         for (const { key, value } of changes) frame.append(rowKind.state, key, value);
         if (changes.length > 0) await this.#write(frame);
         for (const change of changes) change.commit();
-        reset.resolve(changes.length);
+        reset.resolve({ count: changes.length, nextKey });
       } catch (error) {
         reset.reject(error);
       }

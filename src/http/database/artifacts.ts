@@ -14,9 +14,33 @@ const reprocessRequest = Type.Object(
   {
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: reprocessMax, description: '100 when absent' })),
     key: Type.Optional(Type.String({ description: 'One document alone' })),
+    next_key: Type.Optional(
+      Type.Union([Type.String(), Type.Null()], { description: 'Go on where an earlier answer has ended' }),
+    ),
   },
   { additionalProperties: false },
 );
+
+const reprocessed = Type.Object({
+  reprocess: Type.Literal('triggered'),
+  reprocess_status: Type.Union([Type.Literal('complete'), Type.Literal('in_progress')], {
+    description: '`complete` when no document had failed',
+  }),
+  artifact_name: Type.String(),
+  scanned: Type.Integer({ description: 'Documents that were looked at' }),
+  reprocessed: Type.Integer({ description: 'Those that are tried again now' }),
+  skipped: Type.Integer({ description: 'Those that had not failed' }),
+  failed: Type.Integer({ description: 'Those that cannot be tried again now, for the reasons in `failures`' }),
+  limit: Type.Integer(),
+  next_key: Type.Union([Type.String(), Type.Null()], {
+    description: 'The first failed document that is left; a request with it goes on there',
+  }),
+  pending_shards: Type.Integer({ description: 'Ranges with failed documents that are left' }),
+  failures: Type.Array(Type.Object({ shard_id: Type.String(), code: Type.String(), error: Type.String() })),
+  shard_cursors: Type.Array(Type.Object({ shard_id: Type.String(), next_key: Type.String() }), {
+    description: 'Of each of these ranges the first that is left',
+  }),
+});
 
 export function artifactRoutes(artifacts: ArtifactService, trace: ArtifactTrace): Route[] {
   return [
@@ -77,18 +101,22 @@ export function artifactRoutes(artifacts: ArtifactService, trace: ArtifactTrace)
       summary: 'Try artifacts again that could not be made',
       tag: 'artifacts',
       body: { kind: 'json', schema: reprocessRequest, bytesMax: limits.smallBodyBytesMax, optional: true },
-      responses: { 202: { description: 'They are tried again in the background', schema: jsonObject } },
-      handler: async ({ params, body, caller }) => {
-        const { limit = 100, key } = body ?? {};
-        const what = { limit, ...(key === undefined ? {} : { key }) };
-        const { scanned, reprocessed } = await trace.reprocess(params.table, params.artifact, what, caller);
-        const status = reprocessed === 0 ? 'complete' : 'in_progress';
-        const counts = { scanned, reprocessed, skipped: scanned - reprocessed, limit };
+      responses: { 202: { description: 'They are tried again in the background', schema: reprocessed } },
+      handler: async ({ params: { table, artifact }, body, caller }) => {
+        const { limit = 100, key, next_key: from } = body ?? {};
+        const what = { limit, key, from: from ?? undefined };
+        const { cursors, failures, ...counts } = await trace.reprocess(table, artifact, what, caller);
+        const isOver = counts.reprocessed === 0 && cursors.length + failures.length === 0;
         return reply(202, {
           reprocess: 'triggered',
-          reprocess_status: status,
-          artifact_name: params.artifact,
+          reprocess_status: isOver ? 'complete' : 'in_progress',
+          artifact_name: artifact,
           ...counts,
+          limit,
+          next_key: cursors[0]?.next_key ?? null,
+          pending_shards: cursors.length + failures.length,
+          failures: [...failures],
+          shard_cursors: [...cursors],
         });
       },
     }),

@@ -30,6 +30,21 @@ export interface ProductionFailure {
   readonly sequence: number;
 }
 
+/** Documents that are to be tried again, of those whose part could not be made. */
+export interface RetriedDocuments {
+  readonly most: number;
+  /** The ordinal of one document alone. */
+  readonly only?: number | undefined;
+  /** The ordinal at which an earlier call has ended. */
+  readonly from?: number | undefined;
+}
+
+export interface Retried {
+  readonly count: number;
+  /** The key of the first document that is left; undefined when there is none. */
+  readonly nextKey: string | undefined;
+}
+
 /** Makes the parts that one index of a range is built from, out of the documents. */
 export interface PartProducer {
   report(): ProductionReport;
@@ -45,8 +60,8 @@ export interface PartProducer {
   failuresWithin(firstSequence: number, lastSequence: number): number;
   /** Why a document has no part; undefined where nothing has failed. */
   failureOf(ordinal: number): ProductionFailure | undefined;
-  /** Has parts that could not be made tried again now, `most` of them at most; the number of them. */
-  retryFailed(most: number, ordinal?: number): Promise<number>;
+  /** Has parts that could not be made tried again now. */
+  retryFailed(which: RetriedDocuments): Promise<Retried>;
   /** Ends after the batch under way, which is given up. */
   close(): Promise<void>;
 }

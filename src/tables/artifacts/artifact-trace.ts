@@ -1,11 +1,13 @@
 import type { Caller } from '../../access/principal.ts';
-import type { PartProducer } from '../../indexing/enrichment/part-producer.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import { must } from '../../lib/assert.ts';
+import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import type { DocumentReads } from '../reads/document-reads.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
+import { type Reprocessed, retryFailed, retryOne } from './retry-failed.ts';
 
 /** The parts of documents under a name, made by an enrichment, or for a managed index. */
 interface MadePart {
@@ -27,12 +29,6 @@ interface TracedArtifact {
   readonly next_attempt_at?: string;
   /** Hexadecimal: what the artifact that is there was made from. */
   readonly source_hash?: string;
-}
-
-/** The result of a request to make failed artifacts again. */
-interface Reprocessed {
-  readonly scanned: number;
-  readonly reprocessed: number;
 }
 
 /** Tells how far the artifacts of documents are, and has failed ones made again. */
@@ -59,13 +55,13 @@ export class ArtifactTrace {
   }
 
   /**
-   * Has artifacts that could not be made tried again now, `limit` of them at most: of one document, or of all. Fails with
-   * `artifact_not_found`, `key_not_found`.
+   * Has artifacts that could not be made tried again now: of one document, or of `limit` of them, from the one of `from` on.
+   * Fails with `artifact_not_found`, `key_not_found`.
    */
   async reprocess(
     tableName: string,
     name: string,
-    { limit, key }: { limit: number; key?: string },
+    { limit, key, from }: { limit: number; key?: string | undefined; from?: string | undefined },
     caller: Caller,
   ): Promise<Reprocessed> {
     const table = this.#tables.get(tableName, caller, 'admin') as Table;
@@ -73,18 +69,14 @@ export class ArtifactTrace {
       throw new ServiceError('artifact_not_found', `table "${table.name}" makes no artifact "${name.slice(0, 64)}"`);
     }
     using lease = await table.lease();
-    const ranges = key === undefined ? lease.ranges : [lease.ranges[table.rangeOf(key)]];
-    const ordinal = key === undefined ? undefined : ranges[0]?.stored.documents.get(key)?.ordinal;
-    if (key !== undefined && ordinal === undefined) {
-      throw new ServiceError('key_not_found', `table ${JSON.stringify(table.name)} has no document of this key`);
+    if (key === undefined) {
+      const first = from === undefined ? 0 : table.rangeOf(checkDocumentKey(from));
+      return await retryFailed(name, lease.ranges.slice(first), { limit, from });
     }
-    let [left, scanned] = [limit, 0];
-    for (const range of ranges) {
-      const producer = range?.producer(name);
-      scanned += producer ? failuresOf(producer) : 0;
-      left -= (await producer?.retryFailed(left, ordinal)) ?? 0;
-    }
-    return { scanned, reprocessed: limit - left };
+    const range = must(lease.ranges[table.rangeOf(key)], 'intervals cover every key');
+    const ordinal = range.stored.documents.get(key)?.ordinal;
+    if (ordinal !== undefined) return await retryOne(name, range, ordinal);
+    throw new ServiceError('key_not_found', `table ${JSON.stringify(table.name)} has no document of this key`);
   }
 }
 
@@ -114,9 +106,4 @@ function traced({ name, kind, partId }: MadePart, document: StoredDocument, rang
   const isCovered = report !== undefined && sequence <= report.coveredThrough;
   const state = isCovered ? (hashes.has(ordinal) ? 'ready' : 'none') : 'pending';
   return { name, kind, state, attempts: 0, ...source };
-}
-
-function failuresOf(producer: PartProducer): number {
-  const { retrying, failed } = producer.report();
-  return retrying + failed;
 }
