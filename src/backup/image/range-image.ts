@@ -9,6 +9,7 @@ import type { Storage } from '../../storage/open-storage.ts';
 import type { ImageFile } from '../archive/manifest.ts';
 import type { Copier } from '../copy/copier.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
+import { copyLog } from './copy-log.ts';
 import { documentsLogPath, documentsPath } from './image-path.ts';
 
 /** A file that belongs to an image: the first `bytes` bytes of it. */
@@ -119,8 +120,8 @@ export class RangeImage implements AsyncDisposable {
   }
 
   /**
-   * The reader keeps the log from being emptied. Pages that the file gets meanwhile are in the log as well, and of the log any
-   * beginning will do, so the two copies together are the range at one instant.
+   * The reader keeps frames that the file does not have from being overwritten. Pages that the file gets meanwhile are in the log
+   * as well, and of one log any beginning will do, so the two copies together are the range at one instant.
    */
   async #copyDocuments(path: string): Promise<void> {
     const database = openReader(path);
@@ -128,12 +129,13 @@ export class RangeImage implements AsyncDisposable {
       database.run('BEGIN');
       // The instant of a reader is that of its first read.
       database.query('SELECT purged_through FROM range_identity').get();
-      for (const [name, from] of [
-        [documentsPath, path],
-        [documentsLogPath, `${path}-wal`],
+      const [documents, log] = [join(this.#folder, documentsPath), join(this.#folder, documentsLogPath)];
+      await cloneFile(path, documents);
+      await copyLog(`${path}-wal`, log, cloneFile);
+      for (const [name, source] of [
+        [documentsPath, documents],
+        [documentsLogPath, log],
       ] as const) {
-        const source = join(this.#folder, name);
-        await copyFile(from, source, constants.COPYFILE_FICLONE);
         const { size } = await stat(source);
         if (size > 0) this.#files.push({ path: name, source, bytes: size });
       }
@@ -141,6 +143,11 @@ export class RangeImage implements AsyncDisposable {
       database.close();
     }
   }
+}
+
+/** Shares the blocks of the file where the file system can. */
+function cloneFile(from: string, to: string): Promise<void> {
+  return copyFile(from, to, constants.COPYFILE_FICLONE);
 }
 
 function filesOf(text: Uint8Array): { name: string; bytes: number }[] {
