@@ -139,8 +139,9 @@ export class RestoreService {
     if (!notesCancellation(record.phase) || state.cancelRequested) return { record, state };
     if (!(await job.cancel(record.jobId))) {
       await jobs.note(record.jobId, { ...state, cancelRequested: true });
-      // It may have begun or ended meanwhile: then it sees the note, or is left as it is.
-      if (record.phase === 'queued') await jobs.cancel(record.jobId);
+      // It may have begun meanwhile, before the note was there, or have ended: then it is left as it is.
+      const isRunning = await job.cancel(record.jobId);
+      if (!isRunning && record.phase === 'queued') await jobs.cancel(record.jobId);
     }
     return this.get(jobId, caller);
   }
