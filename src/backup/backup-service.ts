@@ -191,7 +191,7 @@ export class BackupService {
         await store.create(name, bytes);
         tables.push({ name: manifest.name, manifest: name, sha256: sha256Of(bytes) });
       } catch (error) {
-        failures.set(manifest.name, error);
+        failures.set(manifest.name, isUnknown(error) ? notPublished(error) : error);
       }
     }
     if (failures.size > 0) return failures;
@@ -220,8 +220,13 @@ export class BackupService {
   }
 }
 
-function isUnknown(error: unknown): boolean {
+function isUnknown(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.details?.isUnknown === true;
+}
+
+/** Without the manifest of a table there is no backup, whether the store has that manifest or not. */
+function notPublished(error: ServiceError): ServiceError {
+  return new ServiceError(error.code, error.message, { cause: error });
 }
 
 function ifCorrupted(error: unknown): undefined {

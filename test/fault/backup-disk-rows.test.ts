@@ -156,3 +156,27 @@ test(
   },
   timeout,
 );
+
+test(
+  'B04: a folder in which the other name of a manifest stays has the backup, whole',
+  async () => {
+    using archive = new BackupPlace();
+    using place = new FaultPlace();
+    await using server = await place.start({ arguments: ['--config', archive.configuration] });
+    const wire = new WireClient(server.url);
+    await wire.createTable('t', { num_shards: 3 });
+    await fill(wire, 'first');
+    const request = { backup_id: 'b', location: archive.location };
+    const broken = place.control.arm({ calls: ['unlink'], path: '-cluster-metadata.json', action: 'EIO' });
+    const answer = await wire.send('POST', '/db/v1/backup', request);
+    expect(broken.acted).toBe(1);
+    broken.disarm();
+    expect(answer.body).toMatchObject({ status: 'completed' });
+    await fill(wire, 'second');
+    const asked = await wire.send('POST', '/db/v1/restore', { ...request, restore_mode: 'overwrite' });
+    const job = await endOfRestore(sender(wire), String((asked.body as { job_id: string }).job_id));
+    expect(job).toMatchObject({ phase: 'succeeded' });
+    expect(await generations(wire)).toEqual(['first']);
+  },
+  timeout,
+);

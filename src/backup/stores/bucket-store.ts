@@ -87,7 +87,9 @@ export class BucketStore implements ObjectStore {
     const found = await this.read(name, 0, bytes.byteLength + 1).catch((error: unknown) => {
       throw unavailable(error, { isUnknown: true });
     });
-    return found !== undefined && Buffer.compare(found, bytes) === 0;
+    // The store has said that it has the object: a read that does not find it is an old one.
+    if (found === undefined) throw unavailable(undefined, { isUnknown: true });
+    return Buffer.compare(found, bytes) === 0;
   }
 
   read(name: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer> | undefined> {

@@ -91,22 +91,24 @@ export class FolderStore implements ObjectStore {
 
   /** A link instead of a rename, because a rename would replace what is there. */
   async #publish(file: SteadyFile, partial: string, path: string): Promise<Creation> {
+    let creation: Creation;
     try {
       await file.finish();
       await this.#folders;
-      const creation = await link(partial, path).then(
+      creation = await link(partial, path).then(
         () => 'created' as const,
         (error: unknown) => {
           if (codeOf(error) === 'EEXIST') return 'exists' as const;
           throw error;
         },
       );
-      await rm(partial, { force: true });
-      return creation;
     } catch (error) {
       await this.#discard(file, partial);
       throw error;
     }
+    // The object is there, also where its other name stays.
+    await rm(partial, { force: true }).catch(() => undefined);
+    return creation;
   }
 
   /** Lets go of an unfinished file, as far as that is possible. */

@@ -100,6 +100,32 @@ describe('an S3-compatible store', () => {
   );
 
   test(
+    'that loses the manifest of a table has no backup, which is said, and nothing is left',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await bucket.server();
+      await fill(server);
+      const written = new Set<string>();
+      const removed = new Set<string>();
+      bucket.misbehave = ({ method, url }) => {
+        const { pathname } = new URL(url);
+        if (method === 'DELETE') removed.add(pathname);
+        if (method === 'PUT') written.add(pathname);
+        const isLost = pathname.endsWith('table-0.json') && (method === 'PUT' || method === 'GET');
+        return isLost ? 'lose the answer' : undefined;
+      };
+      const made = await server.send('POST', '/db/v1/backup', request);
+      expect(made.body).toMatchObject({
+        status: 'failed',
+        tables: [{ name: 't', status: 'failed', code: 'location_unavailable', retryable: true }],
+      });
+      expect([...written].some((each) => each.endsWith('table-0.json'))).toBe(true);
+      expect([...removed].sort()).toEqual([...written].sort());
+    },
+    timeout,
+  );
+
+  test(
     'that gives nothing back for a while: a restore is cancelled meanwhile, and its tables stay as they were',
     async () => {
       await using bucket = await BackupBucket.open();

@@ -90,6 +90,20 @@ describe('B04: a bucket that takes a request and never answers', () => {
     });
   });
 
+  test.each([200, 412])('nor of one that it says it has (%d) and does not show', async (status) => {
+    const none = '<Error><Code>NoSuchKey</Code></Error>';
+    await using bucket = new SilentBucket(({ method }) =>
+      method === 'PUT'
+        ? new Response(null, { status })
+        : new Response(method === 'HEAD' ? null : none, { status: 404 }),
+    );
+    expect(await failureOf(bucket.store.create('b-cluster-metadata.json', bytes))).toEqual({
+      code: 'location_unavailable',
+      retryable: true,
+      isUnknown: true,
+    });
+  });
+
   test.each([1, 24 * 1_024 * 1_024])('a payload of %d bytes fails, and can be given up', async (length) => {
     await using bucket = new SilentBucket(() => 'silence');
     const payload = await bucket.store.open('b/g/table-0-range-0-0.ndjson.zst');
