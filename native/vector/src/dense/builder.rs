@@ -25,6 +25,9 @@ const DEAD_SHARE_MAX: f64 = 0.25;
 /// A graph with a greater share of dead rows is rebuilt before rows without a graph get one.
 const DEAD_SHARE_URGENT: f64 = 0.4;
 
+/// The share of the rows that may wait which goes into a graph at once: a writer who waits for room gets some after each build.
+const PIECE_SHARE: usize = 4;
+
 /// Threads that build when the options leave it open, at most.
 const BUILD_THREADS_MAX: usize = 8;
 
@@ -59,8 +62,8 @@ fn has_dead_share(segment: &Segment, share: f64) -> bool {
 }
 
 /// The next build from segments of which those in `busy` are being built from already; `None` when all is well. Rows without
-/// a graph are left alone while their `dimension` float32s each make less than `tail_bytes`.
-pub fn plan(segments: &[Segment], busy: &HashSet<u64>, dimension: usize, tail_bytes: usize) -> Option<Plan> {
+/// a graph are left alone while their float32s make less than `tail_bytes`.
+pub fn plan(segments: &[Segment], busy: &HashSet<u64>, options: &DenseOptions, tail_bytes: usize) -> Option<Plan> {
     let free = || segments.iter().filter(|segment| !busy.contains(&segment.id) && segment.live_count() > 0);
     let mut graphs: Vec<&Segment> = free().filter(|segment| segment.rows.as_graph().is_some()).collect();
     graphs.sort_by_key(|segment| segment.rows.len());
@@ -70,8 +73,16 @@ pub fn plan(segments: &[Segment], busy: &HashSet<u64>, dimension: usize, tail_by
     let flats: Vec<&Segment> = free().filter(|segment| segment.rows.as_flat().is_some()).collect();
     let flat_rows: usize = flats.iter().map(|segment| segment.live_count()).sum();
     let mut sources: Vec<&Segment> = Vec::new();
-    if flat_rows * dimension * 4 >= tail_bytes {
-        sources.extend(flats);
+    let row_bytes = options.dimension as usize * 4;
+    if flat_rows * row_bytes >= tail_bytes {
+        let largest_graph = graphs.last().map_or(0, |segment| segment.rows.len());
+        let piece_rows = (options.backlog_bytes_max / PIECE_SHARE / row_bytes).max(largest_graph / GROWN_ROWS_RATIO);
+        let mut taken_rows = 0;
+        sources.extend(flats.into_iter().take_while(|segment| {
+            let is_room = taken_rows < piece_rows;
+            taken_rows += segment.live_count();
+            is_room
+        }));
     }
     let decayed: Vec<&Segment> = graphs.extract_if(.., |segment| has_dead_share(segment, DEAD_SHARE_MAX)).collect();
     for segment in decayed {
@@ -217,4 +228,35 @@ fn level_of(ordinal: u32, number: u16, links: usize) -> u32 {
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     let unit = ((mixed >> 11) + 1) as f64 / (1u64 << 53) as f64;
     (-unit.ln() / (links.max(2) as f64).ln()) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metric::Metric;
+    use super::super::rows::flat_rows::FlatRows;
+    use super::super::segment::SegmentRows;
+    use super::*;
+
+    const DIMENSION: usize = 4;
+
+    fn waiting(id: u64, rows: u32) -> Segment {
+        let mut flat = FlatRows::with_capacity(DIMENSION, rows as usize);
+        (0..rows).for_each(|row| flat.push(id as u32 * 1_000 + row, 0, 1, &[1.0; DIMENSION]));
+        Segment::new(id, SegmentRows::Flat(Arc::new(flat)), rows as usize)
+    }
+
+    #[test]
+    fn many_waiting_rows_go_into_a_graph_piece_by_piece_so_that_a_writer_gets_room_after_each() {
+        let options = DenseOptions::new("v", 1, DIMENSION as u32, Metric::Cosine);
+        // Room for 400 rows, a quarter of which is a piece.
+        let options = DenseOptions { backlog_bytes_max: 400 * DIMENSION * 4, ..options };
+        let segments: Vec<Segment> = (1..=8).map(|id| waiting(id, 60)).collect();
+        let planned = |segments: &[Segment], busy: &[u64]| {
+            let busy = busy.iter().copied().collect();
+            plan(segments, &busy, &options, 1).map(|plan| plan.segment_ids().collect::<Vec<u64>>())
+        };
+        assert_eq!(planned(&segments, &[]), Some(vec![1, 2]));
+        assert_eq!(planned(&segments, &[1, 2]), Some(vec![3, 4]));
+        assert_eq!(planned(&segments[..1], &[]), Some(vec![1]));
+    }
 }

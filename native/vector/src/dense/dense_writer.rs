@@ -117,7 +117,7 @@ impl DenseWriter {
 
     pub fn plan(&self, options: &DenseOptions) -> Option<Plan> {
         let tail_bytes = if self.is_idle { options.tail_bytes / IDLE_TAIL_SHARE } else { options.tail_bytes };
-        plan(&self.segments, &self.busy, options.dimension as usize, tail_bytes)
+        plan(&self.segments, &self.busy, options, tail_bytes)
     }
 
     /// Takes the vectors of the document out of the index. Does nothing where it has none.
