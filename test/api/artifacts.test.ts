@@ -141,6 +141,31 @@ describe('an enrichment', () => {
     });
   });
 
+  test('is shown in part where a projection says which part', async () => {
+    await createTable('parts');
+    await put('parts', 'copy', { kind: 'asset', field: 'body' });
+    await put('parts', 'steps', windows);
+    await write('parts', { inserts: { soup: { body: 'a leek' }, salt: { body: null } } });
+    const content = { _chunks: { steps: [{ _content: 'a leek' }] } };
+    expect(await lookup('parts', 'soup', '_chunks.steps._content')).toEqual(content);
+    expect(await lookup('parts', 'soup', '_chunks.*._content,_artifacts.copy.value')).toEqual({
+      ...content,
+      _artifacts: { copy: { value: 'a leek' } },
+    });
+    const { _chunks } = await lookup('parts', 'soup', '_chunks,-_chunks.*._content');
+    const [step] = (_chunks as { steps: Json[] }).steps;
+    expect(step).toContainKeys(['_start_char', '_end_char']);
+    expect(step).not.toContainKey('_content');
+    expect(await lookup('parts', 'soup', 'body,_chunks.*.nothing')).toEqual({ body: 'a leek' });
+    expect(await lookup('parts', 'soup', '-_chunks.*._content')).toEqual({ body: 'a leek' });
+    expect(await lookup('parts', 'salt', '_chunks.*._content')).toEqual({});
+    const scanned = await server.send<string>('POST', '/db/v1/tables/parts/lookup', {
+      fields: ['_chunks.*._content'],
+      from: 'salt',
+    });
+    expect(JSON.parse(scanned.body)).toEqual({ _id: 'soup', key: 'soup', ...content });
+  });
+
   test('keeps the document whose artifact cannot be made, and says so when the write waits for it', async () => {
     await createTable('broken');
     await put('broken', 'steps', windows);

@@ -140,6 +140,28 @@ describe('a schema', () => {
     expect(await find('evolve', { query: 'tag:red' })).toEqual([]);
   });
 
+  test('a change of the default type has documents that name none found by the rules of the new one', async () => {
+    const table = '/db/v1/tables/default-type';
+    const typed = (type: string) => ({ schema: { type: 'object', properties: { f: { 'x-service-types': [type] } } } });
+    const schema = (default_type: string) => ({
+      default_type,
+      document_schemas: { whole: typed('keyword'), words: typed('text') },
+    });
+    await server.send('POST', table, { num_shards: 2, schema: schema('whole') });
+    const red = { f: 'Red Fox' };
+    const inserts = { a: red, n: { ...red, _type: 'whole' }, z: { ...red, _type: 'words' } };
+    await server.send('POST', `${table}/batch`, { inserts, sync_level: 'full_text' });
+    expect(await find('default-type', { query: 'f:fox' })).toEqual(['z']);
+    const changed = await server.send('PUT', `${table}/schema`, schema('words'));
+    expect(changed.body).toMatchObject({ schema: { version: 1, default_type: 'words' } });
+    await until(async () => (await server.send('GET', table)).body.migration === undefined);
+    await server.send('POST', `${table}/batch`, { inserts: { b: red }, sync_level: 'full_text' });
+    expect((await find('default-type', { query: 'f:fox' })).toSorted()).toEqual(['a', 'b', 'z']);
+    expect(await find('default-type', { term: 'Red Fox', field: 'f' })).toEqual(['n']);
+    const same = await server.send('PUT', `${table}/schema`, schema('words'));
+    expect(same.body).toMatchObject({ schema: { version: 1 } });
+  });
+
   test('a broken schema changes nothing', async () => {
     await server.send('POST', '/db/v1/tables/keep', { schema: schemaOf({ n: { type: 'integer' } }) });
     const answer = await server.send(

@@ -47,8 +47,8 @@ export function ttlField(schema: TableSchema): string {
 }
 
 /**
- * The schema to store in place of `previous`: the version is the server's, and rises when document types change;
- * the TTL is kept in the form `ttl: {field, duration}`.
+ * The schema to store in place of `previous`: the version is the server's, and rises when the types of documents do:
+ * those that are declared, or the one of documents that name none; the TTL is kept in the form `ttl: {field, duration}`.
  */
 export function nextSchema(requested: TableSchema, previous: TableSchema | undefined): TableSchema {
   checkSchemaMembers(requested);
@@ -57,18 +57,33 @@ export function nextSchema(requested: TableSchema, previous: TableSchema | undef
   const policy = ttlPolicy(requested);
   synonymsOf(requested);
   const documentSchemas = requested.document_schemas ?? openSchema.document_schemas ?? {};
-  const changed = previous !== undefined && !isDeepStrictEqual(previous.document_schemas, documentSchemas);
+  const isOpen = requested.document_schemas === undefined && requested.default_type === undefined;
+  const defaultType = isOpen ? openSchema.default_type : requested.default_type;
+  const types = {
+    document_schemas: documentSchemas,
+    ...(defaultType === undefined ? {} : { default_type: defaultType }),
+  };
+  const changed = previous !== undefined && !areSameTypes(previous, types);
   const duration = requested.ttl?.duration ?? requested.ttl?.ttl_duration ?? requested.ttl_duration;
   return {
     ...rest,
     version: (previous?.version ?? 0) + (changed ? 1 : 0),
-    document_schemas: documentSchemas,
+    ...types,
     enforce_types: requested.enforce_types ?? isRelational(requested),
-    ...(requested.document_schemas === undefined && requested.default_type === undefined
-      ? { default_type: openSchema.default_type as string }
-      : {}),
     ...(policy && duration !== undefined ? { ttl: { field: policy.field, duration } } : {}),
   };
+}
+
+function areSameTypes(previous: TableSchema, next: TableSchema): boolean {
+  return (
+    isDeepStrictEqual(previous.document_schemas, next.document_schemas) && unnamedType(previous) === unnamedType(next)
+  );
+}
+
+/** The type of documents that name none. */
+function unnamedType({ default_type: defaultType, document_schemas: types }: TableSchema): string | undefined {
+  const declared = Object.keys(types ?? {});
+  return defaultType ?? (declared.length === 1 ? declared[0] : undefined);
 }
 
 /** Others may name its rows, and have been checked with it. */

@@ -18,6 +18,8 @@ export interface Projection {
   showsArtifact(name: string): boolean;
   /** Whether the chunks of this name, of the embedded text of the document, are shown; they are not part of it either. */
   showsChunks(name: string): boolean;
+  /** The JSON text of what is shown of one of `hiddenByDefault`, made from that of all its shown names; empty for nothing. */
+  applyToPart(member: string, text: string): string;
 }
 
 /** The meaning of a position in a document for a list of paths. */
@@ -46,6 +48,7 @@ const whole: Projection = {
   showsVectors: () => false,
   showsChunks: () => false,
   showsArtifact: () => false,
+  applyToPart: (_, text) => text,
 };
 const empty: Projection = { ...whole, isWhole: false, isEmpty: true, apply: () => '{}' };
 
@@ -77,19 +80,27 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   }
   const chosen = [included];
   const left = excluded.children.size === 0 && !excluded.any ? [] : [excluded];
-  const shows = (member: string, name: string) => {
-    const reach = (root: PathNode) => follow(follow([root], member), name).some((node) => node.isEnd);
-    return reach(included) && !reach(excluded);
-  };
+  const reached = (root: PathNode, member: string, name: string) => follow(follow([root], member), name);
+  const shows = (member: string, name: string) =>
+    reached(included, member, name).length > 0 && !hasEnd(reached(excluded, member, name));
+  const choosesInParts = fields.some(leadsIntoParts);
   return {
     isWhole: false,
     isEmpty: false,
     apply: (document) => projectObject(document, skipSpace(document, 0), chosen, left).text || '{}',
     showsTimestamp: included.children.has(timestampName) && !excluded.children.has(timestampName),
-    showsVectors: (indexName) => shows('_embeddings', indexName),
+    showsVectors: (indexName) => shows('_embeddings', indexName) && hasEnd(reached(included, '_embeddings', indexName)),
     showsChunks: (name) => shows('_chunks', name),
     showsArtifact: (name) => shows('_artifacts', name),
+    applyToPart: (member, text) =>
+      choosesInParts ? projectObject(text, 0, follow(chosen, member), follow(left, member)).text : text,
   };
+}
+
+/** Whether a field is about what a vector, an artifact or chunks consist of, and not about them as a whole. */
+function leadsIntoParts(field: string): boolean {
+  const [member, ...within] = field.replace(/^-/, '').split('.');
+  return within.length > 1 && (member === '*' || hiddenByDefault.includes(member ?? ''));
 }
 
 /** The parts of a document that are shown with it. */
@@ -118,9 +129,12 @@ export function shownDocument(
   if (projection.showsTimestamp && writtenMs !== undefined) {
     shown = withMember(shown, timestampName, `"${new Date(writtenMs).toISOString()}"`);
   }
-  if (artifacts !== undefined) shown = withMember(shown, '_artifacts', artifacts);
-  if (chunks !== undefined) shown = withMember(shown, '_chunks', chunks);
-  return embeddings === undefined ? shown : withMember(shown, '_embeddings', embeddings);
+  const parts = { _artifacts: artifacts, _chunks: chunks, _embeddings: embeddings };
+  for (const [member, text] of Object.entries(parts)) {
+    const part = text === undefined ? '' : projection.applyToPart(member, text);
+    if (part !== '') shown = withMember(shown, member, part);
+  }
+  return shown;
 }
 
 function newNode(): PathNode {
