@@ -128,6 +128,15 @@ export class Enrichment {
   readonly openArtifact: OpenArtifactProducer = (range, definition) =>
     new PartFollower(this.#followerDeps(definition), range, artifactPart(definition, this.#deps));
 
+  /**
+   * Checks that indexes and enrichments which come from elsewhere can be followed as `open` and `openArtifact` do; nobody is
+   * asked for that. Throws as they do.
+   */
+  check(indexes: readonly IndexDefinition[], artifacts: readonly ArtifactDefinition[]): void {
+    for (const definition of indexes) this.#partOf(definition);
+    for (const definition of artifacts) artifactPart(definition, this.#deps);
+  }
+
   #followerDeps(definition: { readonly name: string }) {
     const { log, clock, onFailed, onProduced } = this.#deps;
     return {

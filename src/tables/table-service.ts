@@ -5,6 +5,7 @@ import { namesMatching } from '../engine/name-pattern.ts';
 import { TableSchema as CompiledSchema } from '../engine/table-schema.ts';
 import type { Enrichment } from '../enrichment/enrichment.ts';
 import type { CheckedIndexConfig } from '../index-kinds/all-kinds.ts';
+import type { ArtifactDefinition } from '../index-kinds/configuration/artifact-config.ts';
 import { primaryIndexConfig } from '../index-kinds/configuration/index-config.ts';
 import { inlineOf } from '../index-kinds/configuration/index-enrichments.ts';
 import { factsOfEmptyRange } from '../indexing/at-rest/range-facts.ts';
@@ -24,6 +25,7 @@ import type { NewTable } from '../storage/storage-calls.ts';
 import { newArtifact, readArtifactRecords } from './artifacts/artifact-record.ts';
 import { overArtifact } from './artifacts/artifact-rules.ts';
 import { newIndex, readIndexRecords } from './indexes/index-record.ts';
+import type { TableIndex } from './indexes/table-index.ts';
 import { initialIntervals } from './initial-ranges.ts';
 import { checkColumnChange } from './relational/column-change.ts';
 import { tablesNaming } from './relational/constrained-tables.ts';
@@ -263,6 +265,14 @@ export class TableService implements TableLookup {
     await checkColumnChange(table, next, (named) => this.#require(named), caller.signal);
     await this.#schemaChange.apply(table, requested, condition);
     return table;
+  }
+
+  /** Checks that a table can have indexes and enrichments of another server, as `Enrichment.check` says. */
+  checkMade(indexes: readonly TableIndex[], artifacts: readonly ArtifactDefinition[]): void {
+    this.#enrichment.check(
+      indexes.map(({ definition }) => definition),
+      artifacts,
+    );
   }
 
   /** Makes a table that nobody sees before it is published. */

@@ -1,6 +1,7 @@
 import { scanJson } from '../../engine/json-scan.ts';
 import { type RemovedTargets, removedTargetsPrefix } from '../../lib/parts/edge-notes.ts';
-import { formOfBody, isPartDelete, partForm, partIdOfBody } from '../../lib/parts/part-body.ts';
+import { partIdOfBody } from '../../lib/parts/part-body.ts';
+import { isWholePart } from '../../lib/parts/part-check.ts';
 import { base64Bytes } from '../../lib/text/base64.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -57,7 +58,7 @@ function readPart(partId: string, text: unknown, lastPartId: number): Uint8Array
   if (body.byteLength !== base64Bytes(text)) throw wrong();
   const id = body.byteLength >= 8 ? partIdOfBody(body) : undefined;
   const isKnown = id !== undefined && String(id) === partId && id >= 1 && id <= lastPartId;
-  if (!isKnown || isPartDelete(body) || formOfBody(body) > partForm.sparseSet) throw wrong();
+  if (!isKnown || !isWholePart(body)) throw wrong();
   return body;
 }
 

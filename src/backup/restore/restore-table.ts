@@ -88,7 +88,7 @@ export async function publishStaged(
 async function stage({ tables, clock }: RestoreDeps, staged: string, backedUp: ChainedTable): Promise<Table> {
   const replaced = tables.all().find(({ name }) => name === backedUp.manifest.name);
   const givenOut = replaced ? await lastVersion(replaced) : 0;
-  return tables.stage(await newTable(staged, backedUp, { nowMs: clock.nowMs(), givenOut }));
+  return tables.stage(await newTable(tables, staged, backedUp, { nowMs: clock.nowMs(), givenOut }));
 }
 
 /** The greatest version that a table has given out; 0 where no range of it can be read. */
@@ -107,6 +107,7 @@ async function lastVersion(table: Table): Promise<number> {
 }
 
 async function newTable(
+  tables: TableService,
   name: string,
   { manifest, images }: ChainedTable,
   { nowMs, givenOut }: { nowMs: number; givenOut: number },
@@ -115,7 +116,7 @@ async function newTable(
   // A clock of another machine may have been ahead, but not by years.
   const newestMs = nowMs + 366 * 24 * 3_600_000;
   if (Math.max(...heads) > newestMs * 1_000) throw corrupted(manifest, 'has versions of a far future');
-  await check(manifest);
+  await check(tables, manifest);
   // Their files have it in them.
   const keepsIncarnations = images.some((image) => image !== undefined);
   const { ttlRewrite, ...settings } = JSON.parse(manifest.settings) as TableSettings;
@@ -149,7 +150,7 @@ function enrichmentsOf(manifest: TableManifest) {
 }
 
 /** Checks that a table can be what the manifest says of it. */
-async function check(manifest: TableManifest): Promise<void> {
+async function check(tables: TableService, manifest: TableManifest): Promise<void> {
   try {
     const { schema } = JSON.parse(manifest.settings) as TableSettings;
     (await CompiledSchema.compile(schema)).close();
@@ -164,6 +165,7 @@ async function check(manifest: TableManifest): Promise<void> {
     if (indexes.filter(({ role }) => role === 'serving').length !== 1) throw new SyntaxError('no serving index');
     const parts = partIdsOf(manifest);
     if (new Set(parts).size < parts.length) throw new SyntaxError('one part twice');
+    tables.checkMade(indexes, artifacts);
   } catch (error) {
     if (error instanceof ServiceError || error instanceof SyntaxError || error instanceof TypeError) {
       throw corrupted(manifest, 'does not describe a table');

@@ -36,7 +36,7 @@ export function chunkSetBody(
 /** The chunks of a body of form 5. */
 export function readChunkSet(body: Uint8Array): TextChunk[] {
   const reader = new PayloadReader(payloadOf(body));
-  const chunks = Array.from({ length: reader.u32() }, (): TextChunk => {
+  const chunks = Array.from({ length: reader.count(12) }, (): TextChunk => {
     const [start, end, bytes] = [reader.u32(), reader.u32(), reader.u32()];
     return { start, end, text: reader.text(bytes) };
   });

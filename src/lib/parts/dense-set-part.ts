@@ -56,7 +56,7 @@ export function readDenseSpans(body: Uint8Array): TextSpan[] {
 }
 
 function readHead(reader: PayloadReader): { dimension: number; spans: TextSpan[] } {
-  const [dimension, count] = [reader.u32(), reader.u32()];
+  const [dimension, count] = [reader.u32(), reader.count(spanBytes)];
   const span = () => ({ start: reader.u32(), end: reader.u32(), hash: reader.bytes(hashBytes) });
   return { dimension, spans: Array.from({ length: count }, span) };
 }

@@ -7,6 +7,8 @@ import { PayloadReader } from './payload-reader.ts';
 /** Edges of one document in one index, and bytes of a type. */
 export const edgesMax = 2 ** 20;
 export const typeBytesMax = 0xffff;
+/** Of an edge without its texts. */
+const edgeBytes = 32;
 const isDerived = 1;
 const hasSince = 2;
 
@@ -69,7 +71,7 @@ function encoded(edge: Edge): Uint8Array[] {
   ];
   assert(type.byteLength <= typeBytesMax, 'an edge whose type is too long');
   assert(Number.isFinite(Math.fround(edge.weight)), 'an edge whose weight 32 bits cannot hold');
-  const head = new DataView(new ArrayBuffer(edge.since === 0 ? 32 : 40));
+  const head = new DataView(new ArrayBuffer(edge.since === 0 ? edgeBytes : edgeBytes + 8));
   head.setUint16(0, type.byteLength, true);
   head.setUint8(2, (edge.origin === 'derived' ? isDerived : 0) | (edge.since === 0 ? 0 : hasSince));
   head.setUint32(4, target.byteLength, true);
@@ -89,7 +91,7 @@ export function edgeCountOf(body: Uint8Array): number {
 /** The edges of a body of form 4, sorted. */
 export function readEdges(body: Uint8Array): Edge[] {
   const reader = new PayloadReader(payloadViewOf(body));
-  const edges = Array.from({ length: reader.u32() }, (): Edge => {
+  const edges = Array.from({ length: reader.count(edgeBytes) }, (): Edge => {
     const typeBytes = reader.u16();
     const flags = reader.u8();
     const origin = (flags & isDerived) !== 0 ? 'derived' : 'declared';

@@ -33,6 +33,13 @@ export class PayloadReader {
     return this.#view.getUint32(this.#take(4), true);
   }
 
+  /** A number of items that follow, each of which has `bytesEach` bytes or more. */
+  count(bytesEach: number): number {
+    const count = this.u32();
+    assert(this.#at + count * bytesEach <= this.#bytes.byteLength, 'the payload of a part ends too early');
+    return count;
+  }
+
   f32(): number {
     return this.#view.getFloat32(this.#take(4), true);
   }

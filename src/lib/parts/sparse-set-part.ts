@@ -54,7 +54,7 @@ function readHeads(reader: PayloadReader): (TextSpan & { entries: number })[] {
     hash: reader.bytes(hashBytes),
     entries: reader.u32(),
   });
-  return Array.from({ length: reader.u32() }, head);
+  return Array.from({ length: reader.count(12 + hashBytes) }, head);
 }
 
 function bytesOf(numbers: Uint32Array | Float32Array): Uint8Array {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterManifest, RangeManifest, TableManifest } from '../../../src/backup/archive/manifest.ts';
+import { partBody, partForm } from '../../../src/lib/parts/part-body.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
 import { forge, lines, ofPayload, size } from '../../support/forged-backup.ts';
 import { restore } from '../../support/restore-jobs.ts';
@@ -56,6 +57,14 @@ const image = (path: string) => ({
   path,
   file: { name: 'b/none', bytes: 1, sha256: '0'.repeat(64), blocks: [{ bytes: 1, size: 1, crc: 0 }] },
 });
+const enrichment = { part_id: 9, name: 'x', state: 'ready', replaced_by: null };
+const ofKind = (kind: string) =>
+  ofTable({
+    last_part_id: 9,
+    enrichments: [{ ...enrichment, config: JSON.stringify({ config: { name: 'x', kind, field: '$.n' } }) }],
+  });
+const cutPart = Buffer.from(partBody(1, partForm.edges, Uint8Array.of(1, 0, 0, 0))).toString('base64');
+const withCutPart = `{"id":1,"key":"a","version":1,"parts":{"1":"${cutPart}"},"document":{"n":1}}`;
 const one = '{"id":1,"key":"a","version":1,"document":{"n":1}}';
 const sameNumber = '{"id":1,"key":"b","version":1,"document":{"n":1}}';
 const two = '{"id":2,"key":"a","version":1,"document":{"n":1}}';
@@ -78,6 +87,7 @@ describe('a restore of an archive that somebody has forged', () => {
     ['a gap between ranges', () => ofRange({ end_key: 'm' })],
     ['a schema that is none', () => ofTable({ settings: '{"schema":{"document_schemas":7}}' })],
     ['settings that are no JSON', () => ofTable({ settings: '{' })],
+    ['an enrichment of no kind', () => ofKind('y')],
     ['no index', () => ofTable({ indexes: [] })],
     ['versions of the far future', () => ofRange({ head: Number.MAX_SAFE_INTEGER })],
     ['more documents than there are', () => ofRange({ documents: 3 })],
@@ -91,6 +101,7 @@ describe('a restore of an archive that somebody has forged', () => {
     ['two frames in one block', (place) => ofPayload(place, Buffer.concat([lines(one), bomb]), size(one))],
     ['one key under two numbers', (place) => ofPayload(place, lines(one, two), size(one, two))],
     ['one number for two keys', (place) => ofPayload(place, lines(one, sameNumber), size(one, sameNumber))],
+    ['a list of edges that is cut', (place) => ofPayload(place, lines(withCutPart), size(withCutPart), 1)],
     ['lines that are no JSON', (place) => ofPayload(place, lines('x'), size('x'))],
     ['a line without an end', (place) => ofPayload(place, Bun.zstdCompressSync(Buffer.from(one)), one.length)],
   ];

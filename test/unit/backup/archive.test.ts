@@ -83,6 +83,7 @@ describe('a line of an archive', () => {
   test('that no backup has is refused', () => {
     const lastPartId = 3;
     const part = Buffer.from(denseBody(3, [1])).toString('base64');
+    const cut = Buffer.from(denseBody(3, [1]).subarray(0, -1)).toString('base64');
     const lines = [
       '',
       '{}',
@@ -100,6 +101,7 @@ describe('a line of an archive', () => {
       `{"id":1,"key":"a","version":1,"parts":{"3":"${part.slice(0, 8)}*${part.slice(8)}"},"document":{}}`,
       `{"id":1,"key":"a","version":1,"parts":{"4":"${part}"},"document":{}}`,
       `{"id":1,"key":"a","version":1,"parts":{"3":7},"document":{}}`,
+      `{"id":1,"key":"a","version":1,"parts":{"3":"${cut}"},"document":{}}`,
       '{"from":1,"to":2,"live":["x"]}',
     ];
     for (const line of lines) {
