@@ -25,6 +25,7 @@ import { type AttemptTarget, BackupRun } from './backup-run.ts';
 import type { Copier } from './copy/copier.ts';
 import type { Location, LocationRequest, Locations } from './location.ts';
 import { AttemptStore } from './stores/attempt-store.ts';
+import type { ObjectStore } from './stores/object-store.ts';
 
 interface BackupRequest extends LocationRequest {
   backupId: string;
@@ -212,12 +213,26 @@ export class BackupService {
     try {
       const creation = await store.create(clusterManifestName(backupId), encodeManifest(cluster));
       failpoint('backup.after-manifest');
-      if (creation === 'created') return failures;
+      if (creation === 'created' || (await generationOf(store, backupId)) === generation) return failures;
     } catch (error) {
       return new Map(tables.map(({ name }) => [name, error]));
     }
     throw alreadyExists(backupId);
   }
+}
+
+/** The attempt that a backup is of. What cannot be read may be of any: `isUnknown` is in the details of what is thrown then. */
+async function generationOf(store: ObjectStore, backupId: string): Promise<string> {
+  const manifest = await readClusterManifest(store, backupId).catch((cause: unknown) => {
+    throw unreadable(cause);
+  });
+  if (!manifest) throw unreadable();
+  return manifest.generation;
+}
+
+function unreadable(cause?: unknown): ServiceError {
+  const message = 'the location gives another manifest back than it was given';
+  return new ServiceError('location_unavailable', message, { cause, details: { isUnknown: true } });
 }
 
 function isUnknown(error: unknown): error is ServiceError {

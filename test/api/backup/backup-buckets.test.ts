@@ -100,6 +100,32 @@ describe('an S3-compatible store', () => {
   );
 
   test(
+    'that gives half of the manifest back leaves it unknown whether there is a backup, and the files of one that is there',
+    async () => {
+      await using bucket = await BackupBucket.open();
+      await using server = await bucket.server();
+      await fill(server);
+      let isWritten = false;
+      bucket.misbehave = async (each, _, pass) => {
+        isWritten ||= isManifest(each);
+        const isReadBack = each.method === 'GET' && each.url.includes('b-cluster-metadata.json');
+        if (!isWritten || !isReadBack) return undefined;
+        const bytes = new Uint8Array(await (await pass()).arrayBuffer());
+        return new Response(bytes.subarray(0, bytes.byteLength / 2), { status: 206 });
+      };
+      const made = await server.send('POST', '/db/v1/backup', request);
+      bucket.misbehave = () => undefined;
+      expect(made.body).toMatchObject({
+        status: 'failed',
+        tables: [{ name: 't', status: 'failed', code: 'backup_outcome_ambiguous', retryable: true }],
+      });
+      const job = await restore(server, { ...request, restore_mode: 'overwrite' });
+      expect(job).toMatchObject({ phase: 'succeeded' });
+    },
+    timeout,
+  );
+
+  test(
     'that loses the manifest of a table has no backup, which is said, and nothing is left',
     async () => {
       await using bucket = await BackupBucket.open();
