@@ -17,9 +17,9 @@ impl DenseIndex {
             }
             let Some(checkpoints) = self.checkpoints() else { return };
             let Ok(spilled) = checkpoints.spill_graph(segment.id, rows, options) else { continue };
-            drop(checkpoints);
             spilled.prepare();
             segment.rows = SegmentRows::Graph(Arc::new(spilled));
+            // A checkpoint that came before the exchange would write the file once more, under those who read its map.
             self.exchange(segment.id, &segment.rows);
         }
     }
@@ -120,6 +120,32 @@ mod tests {
             index.close().expect("closed");
             fs::remove_dir_all(&directory).expect("removed");
         }
+    }
+
+    #[test]
+    fn a_checkpoint_never_writes_a_file_that_a_graph_is_read_from() {
+        let directory = std::env::temp_dir().join(format!("sundew-mapped-{}", std::process::id()));
+        let index = DenseIndex::open(&directory, options(0)).expect("an index");
+        for round in 0..16 {
+            put(&index, round * ROWS..(round + 1) * ROWS);
+            let graph = graph_of(&index);
+            let written = || {
+                let file = fs::metadata(directory.join(format!("{}.graph", graph.id))).expect("the file of the graph");
+                file.modified().expect("a time")
+            };
+            let begun = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    begun.wait();
+                    index.checkpoint().expect("a checkpoint");
+                });
+                begun.wait();
+                index.spill_replaced(&mut Plan { grown: Some(graph.clone()), sources: vec![] });
+                let (mapped, after) = (written(), || index.checkpoint().map(|_| written()));
+                assert_eq!(after().expect("a checkpoint"), mapped, "round {round}");
+            });
+        }
+        fs::remove_dir_all(&directory).expect("removed");
     }
 
     #[test]
