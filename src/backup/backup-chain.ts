@@ -46,7 +46,7 @@ export async function openChain(store: ObjectStore, backupId: string): Promise<B
     if (links.some((link) => link.backup_id === id)) {
       throw new ServiceError('backup_corrupted', `the backup "${last.backup_id}" leans on "${id}", which leans on it`);
     }
-    const base = links.length < linksMax ? await readClusterManifest(store, checkBackupId(id)) : undefined;
+    const base = links.length < linksMax ? await readClusterManifest(store, id) : undefined;
     if (!base) {
       const message = `the backup "${last.backup_id}" has only the changes since "${id}", which is not at the location`;
       throw new ServiceError('backup_corrupted', message);

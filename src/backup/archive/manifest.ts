@@ -189,6 +189,8 @@ export async function readClusterManifest(store: ObjectStore, backupId: string):
     new Set(names).size === names.length;
   if (!isWhole) throw corrupted(name, 'does not say what it is');
   if (!names.every(isTableName)) throw corrupted(name, 'has a table of a name that none can have');
+  const { base_backup_id: base } = manifest;
+  if (base !== null && !idPattern.test(base)) throw corrupted(name, 'leans on a backup of an id that none can have');
   return manifest;
 }
 

@@ -21,6 +21,10 @@ const ofEntry = (patch: Partial<ClusterManifest['tables'][number]>) => ({
   cluster: ({ tables: [table] }: ClusterManifest) => void Object.assign(table ?? {}, patch),
 });
 
+const ofCluster = (patch: Partial<ClusterManifest>) => ({
+  cluster: (cluster: ClusterManifest) => void Object.assign(cluster, patch),
+});
+
 async function backUp(server: TestServer, place: BackupPlace): Promise<void> {
   await server.send('POST', '/db/v1/tables/t');
   await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 1 }, b: { n: 2 } } });
@@ -84,6 +88,7 @@ describe('a restore of an archive that somebody has forged', () => {
     ['a payload that is a folder', (place) => inPlaceOfPayload(place, (path) => mkdirSync(path))],
     ['a payload that is a pipe', (place) => inPlaceOfPayload(place, (path) => void Bun.spawnSync(['mkfifo', path]))],
     ['a table of a forbidden name', () => ofEntry({ name: '../t' })],
+    ['a base above the location', () => ofCluster({ base_backup_id: '../x' })],
     ['a gap between ranges', () => ofRange({ end_key: 'm' })],
     ['a schema that is none', () => ofTable({ settings: '{"schema":{"document_schemas":7}}' })],
     ['settings that are no JSON', () => ofTable({ settings: '{' })],
