@@ -304,3 +304,38 @@ fn a_slip_finds_less_than_the_word_itself_and_a_field_may_refuse_slips() {
     assert!(near("name", "braed").is_empty());
     assert_eq!(near("name", "bread"), [21]);
 }
+
+#[test]
+fn literals_declared_as_text_addresses_and_ranges_are_marked_as_they_are_found() {
+    let schema = json!({"document_schemas": {"d": {"schema": {"properties": {
+        "code": {"type": ["number", "boolean", "string"], "x-service-types": ["text"]},
+        "size": {"type": "number"}}}}}});
+    let document = json!({"code": [12, 7, true, "12 b"], "size": 12, "host": ["10.1.2.3", "11.0.0.1", "near 10.1.2.3"],
+        "name": ["amber", "birch", "cedar"], "day": ["2024-05-01", "2025-01-01"]});
+    let range = |field: &str, bounds: Value| {
+        let mut node = json!({"kind": "range", "field": field});
+        node.as_object_mut().expect("an object").extend(bounds.as_object().expect("bounds").clone());
+        node
+    };
+    for (query, expected) in [
+        (json!({"kind": "match", "field": "code", "text": "12"}), json!({"code": ["<em>12</em>", "<em>12</em> b"]})),
+        (json!({"kind": "match", "field": "code", "text": "TRUE"}), json!({"code": ["<em>true</em>"]})),
+        (json!({"kind": "match", "field": "size", "text": "12"}), json!({})),
+        (json!({"kind": "ip_range", "field": "host", "cidr": "10.0.0.0/8"}), json!({"host": ["<em>10.1.2.3</em>"]})),
+        (range("name", json!({"gte": "amber", "lt": "cedar"})), json!({"name": ["<em>amber</em>", "<em>birch</em>"]})),
+        (range("name", json!({"gt": "amber"})), json!({"name": ["<em>birch</em>", "<em>cedar</em>"]})),
+        (range("name", json!({"lt": "b", "of": "term"})), json!({"name": ["<em>amber</em>"]})),
+        (range("day", json!({"gte": "2024-12-31"})), json!({"day": ["<em>2025-01-01</em>"]})),
+        (range("size", json!({"gte": 1})), json!({})),
+    ] {
+        let marked = highlights_with(&wanted(), schema.clone(), &plan(query.clone()), document.clone());
+        assert_eq!(marked, expected, "{query}");
+        if expected != json!({}) {
+            assert_eq!(
+                matching(&index_of(schema.clone(), std::slice::from_ref(&document)), query.clone()),
+                [0],
+                "{query}"
+            );
+        }
+    }
+}

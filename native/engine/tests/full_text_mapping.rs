@@ -143,6 +143,31 @@ fn an_index_over_artifacts_is_searched_for_their_texts_and_finds_the_document_by
 }
 
 #[test]
+fn a_declared_name_with_dots_has_its_own_type_in_queries() {
+    let german = json!({"type": "string", "x-service-types": ["text"], "x-service-analyzer": "german"});
+    let keyword = json!({"type": "string", "x-service-types": ["keyword"]});
+    let inner = json!({"type": "object", "properties": {"d.e": keyword, "f": german}});
+    let typed = schema(json!({"a.b": german, "a": {"type": "object", "properties": {"c": keyword}}, "x.y": inner}));
+    let document = json!({"a.b": "Die Häuser", "a": {"c": "As It Is"}, "x.y": {"d.e": "As It Is", "f": "Katzen"},
+        "free.name": "Running Water"});
+    for (query, expected) in [
+        (word("a.b", "haus"), true),
+        (word("a.b", "Häuser"), true),
+        (term("a.b", "Die Häuser"), false),
+        (word("a.c", "As It Is"), true),
+        (word("a.c", "is"), false),
+        (word("x.y.d.e", "As It Is"), true),
+        (word("x.y.d.e", "it"), false),
+        (word("x.y.f", "Katze"), true),
+        (word("free.name", "run"), true),
+        (word("a", "haus"), false),
+        (word("a.b.", "haus"), false),
+    ] {
+        assert_eq!(found(typed.clone(), document.clone(), query.clone()), expected, "{query}");
+    }
+}
+
+#[test]
 fn numbers_booleans_and_dates() {
     let typed = schema(json!({
         "n": {"type": "number"}, "b": {"type": "boolean"}, "d": {"type": "string", "format": "date-time"},

@@ -215,7 +215,7 @@ impl Target<'_> {
     }
 }
 
-fn holds_text(rule: &FieldRule) -> bool {
+pub fn holds_text(rule: &FieldRule) -> bool {
     rule.exact || !rule.texts.is_empty()
 }
 

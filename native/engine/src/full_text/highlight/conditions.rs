@@ -1,16 +1,19 @@
 //! The conditions of a plan that texts are marked by, and what each asks of the tokens of a field.
 
+use std::ops::RangeBounds as _;
 use std::sync::Arc;
+
+use tantivy::DateTime;
 
 use super::matchers::{TokenMatcher, WholeMatcher};
 use super::near_test::NearTest;
 use super::sequences::{PhraseToken, Sequence};
-use super::spans::DocumentText;
 use crate::error::EngineError;
 use crate::full_text::analysis::{Analyzer, SLOP_MAX, TokenSpacing, lone_character};
+use crate::full_text::dates::parse_date;
 use crate::full_text::mapping::{KEYWORD_SUFFIX, TableMapping, TextForm};
 use crate::full_text::plan::{ALL_FIELDS, Automatic, Fuzziness, Node, TermValue};
-use crate::full_text::query::{FuzzyWord, Pattern, fuzzy_words};
+use crate::full_text::query::{FuzzyWord, Network, Pattern, RangeBounds, ValueRange, fuzzy_words};
 use crate::full_text::slots::tokens_of;
 
 #[derive(Clone, Copy)]
@@ -55,6 +58,10 @@ enum Kind {
     },
     /// Words of a text that is being typed: the last one is the beginning of a word.
     Typed(String),
+    /// Whole strings that are addresses of a network.
+    Addresses(Network),
+    /// Whole strings and dates between bounds.
+    Between(ValueRange),
 }
 
 pub struct Condition {
@@ -102,6 +109,11 @@ pub fn add_conditions(node: &Node, to: &mut Vec<Condition>) -> Result<(), Engine
                 let field = (weighted.field != ALL_FIELDS).then(|| weighted.field.clone());
                 push(&field, Kind::Typed(text.clone()));
             }
+        }
+        Node::IpRange { field, cidr, .. } => push(&Some(field.clone()), Kind::Addresses(Network::parse(cidr)?)),
+        Node::Range { field, gt, gte, lt, lte, of, .. } => {
+            let between = ValueRange::of(field, &RangeBounds { gt, gte, lt, lte }, *of)?;
+            between.into_iter().for_each(|between| push(&Some(field.clone()), Kind::Between(between)));
         }
         Node::Bool { must, should, filter, .. } => {
             return must.iter().chain(should).chain(filter).try_for_each(|clause| add_conditions(clause, to));
@@ -162,6 +174,7 @@ impl Condition {
                 let words = tokens_of(analyzer, text).into_iter().map(|token| token.text);
                 vec![TokenMatcher::exact(words), TokenMatcher::Prefix(last.text)]
             }
+            Kind::Addresses(_) | Kind::Between(_) => Vec::new(),
         }
     }
 
@@ -192,17 +205,24 @@ impl Condition {
                 Some(near) => WholeMatcher::Near(NearTest::of(&near)),
                 None => WholeMatcher::Equal(word.clone()),
             }),
-            Kind::Tokens { .. } => None,
+            Kind::Addresses(network) => Some(WholeMatcher::Address(*network)),
+            Kind::Between(ValueRange::Strings(low, high)) => Some(WholeMatcher::Between(low.clone(), high.clone())),
+            Kind::Between(_) | Kind::Tokens { .. } => None,
         }
     }
 
-    /// The text that is compared with the dates of `text`'s path.
-    pub fn on_date(&self, text: &DocumentText<'_>) -> Option<&str> {
-        let value = match &self.kind {
-            Kind::Value(value) | Kind::Words { text: value, .. } | Kind::Phrase { text: value, .. } => value,
-            _ => return None,
-        };
-        (self.field.as_ref() == Some(&text.path)).then_some(value)
+    /// Whether a date of `path` is what is asked for.
+    pub fn accepts_date(&self, path: &str, date: DateTime) -> bool {
+        if self.field.as_deref() != Some(path) {
+            return false;
+        }
+        match &self.kind {
+            Kind::Value(value) | Kind::Words { text: value, .. } | Kind::Phrase { text: value, .. } => {
+                parse_date(value) == Some(date)
+            }
+            Kind::Between(ValueRange::Dates(low, high)) => (*low, *high).contains(&date),
+            _ => false,
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Tests of the tokens of a text and of whole strings.
 
 use std::collections::HashSet;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use tantivy::tokenizer::Token;
 
 use super::near_test::NearTest;
 use super::sequences::Sequence;
-use crate::full_text::query::{Pattern, TokenTest};
+use crate::full_text::query::{Network, Pattern, TokenTest};
 
 /// A condition under one analyzer.
 pub enum TokenMatcher {
@@ -26,6 +27,8 @@ pub enum WholeMatcher {
     Prefix(String),
     Shape(Arc<Pattern>),
     Near(NearTest),
+    Address(Network),
+    Between(Bound<String>, Bound<String>),
 }
 
 impl TokenMatcher {
@@ -68,6 +71,11 @@ impl WholeMatcher {
             Self::Prefix(prefix) => whole.starts_with(prefix.as_str()),
             Self::Shape(pattern) => accepts(&pattern.walker(), whole),
             Self::Near(word) => word.accepts(whole),
+            Self::Address(network) => network.contains(whole),
+            Self::Between(low, high) => {
+                let bounds = (low.as_ref().map(String::as_str), high.as_ref().map(String::as_str));
+                RangeBounds::<str>::contains(&bounds, whole)
+            }
         }
     }
 }

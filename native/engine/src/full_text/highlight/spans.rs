@@ -1,4 +1,4 @@
-//! The strings of a document, with what the mapping makes of them.
+//! The texts of a document, with what the mapping makes of them.
 
 use std::borrow::Cow;
 
@@ -7,6 +7,7 @@ use tantivy::DateTime;
 
 use crate::full_text::analysis::{Analyzer, strip_html};
 use crate::full_text::dates::parse_date;
+use crate::full_text::documents::document_reader::holds_text;
 use crate::full_text::mapping::{DetectedType, FieldRule, TableMapping};
 
 /// Bytes of one string that are looked at.
@@ -24,7 +25,7 @@ pub struct Span {
 
 pub struct DocumentText<'a> {
     pub path: String,
-    pub text: &'a str,
+    pub text: Cow<'a, str>,
     pub rule: FieldRule,
     /// The string is a date, and nothing else.
     pub date: Option<DateTime>,
@@ -72,7 +73,18 @@ fn walk<'a>(
             let rule = mapping.rule_of(cursor, path, DetectedType::String);
             let is_date = || mapping.rule_of(cursor, path, DetectedType::Date).date;
             let date = parse_date(text).filter(|_| is_date());
-            texts.push(DocumentText { path: path.to_owned(), text, rule, date });
+            texts.push(DocumentText { path: path.to_owned(), text: Cow::Borrowed(text), rule, date });
+        }
+        // Their literals, where those are indexed as texts.
+        Value::Number(_) | Value::Bool(_) => {
+            let detected = if value.is_number() { DetectedType::Number } else { DetectedType::Boolean };
+            let found = mapping.rule_of(cursor, path, detected);
+            let is_value = if value.is_number() { found.number } else { found.boolean };
+            if is_value || !holds_text(&found) {
+                return;
+            }
+            let rule = mapping.rule_of(cursor, path, DetectedType::String);
+            texts.push(DocumentText { path: path.to_owned(), text: Cow::Owned(value.to_string()), rule, date: None });
         }
         Value::Array(elements) => {
             for element in elements {
@@ -86,6 +98,6 @@ fn walk<'a>(
                 walk(mapping, &child, false, &path, member, texts);
             }
         }
-        _ => {}
+        Value::Null => {}
     }
 }

@@ -8,7 +8,6 @@ use super::matchers::{TokenMatcher, WholeMatcher};
 use super::spans::{DocumentText, Span};
 use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
-use crate::full_text::dates::parse_date;
 use crate::full_text::documents::document_reader::EXACT_BYTES_MAX;
 use crate::full_text::mapping::{FieldRule, TableMapping};
 use crate::full_text::plan::QueryPlan;
@@ -53,12 +52,12 @@ impl<'m> Wanted<'m> {
             return Vec::new();
         }
         if let Some(date) = text.date {
-            let is_same = |condition: &Condition| condition.on_date(text).and_then(parse_date) == Some(date);
-            return if self.conditions.iter().any(is_same) { vec![all] } else { Vec::new() };
+            let is_asked = |condition: &Condition| condition.accepts_date(&text.path, date);
+            return if self.conditions.iter().any(is_asked) { vec![all] } else { Vec::new() };
         }
         let asked = self.of_path(text);
         let is_whole = text.rule.exact && text.text.len() <= EXACT_BYTES_MAX;
-        let whole = |matcher: &WholeMatcher| is_whole && matcher.accepts(text.text);
+        let whole = |matcher: &WholeMatcher| is_whole && matcher.accepts(&text.text);
         let (prefixes, others): (Vec<_>, Vec<_>) =
             asked.whole.iter().partition(|matcher| matches!(matcher, WholeMatcher::Prefix(_)));
         if others.into_iter().any(whole) {

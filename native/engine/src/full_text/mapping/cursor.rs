@@ -35,6 +35,14 @@ impl SchemaCursor {
         }
     }
 
+    /// Whether a property of this name is declared.
+    pub fn declares(&self, name: &str) -> bool {
+        match self {
+            Self::Declared { schema, root, .. } => find_property(schema, root, name, 0).is_some(),
+            Self::Dynamic | Self::Closed => false,
+        }
+    }
+
     pub fn child(&self, name: &str, enforced: bool) -> Self {
         match self {
             Self::Declared { schema, root, .. } => declared_child(schema, root, name, enforced),

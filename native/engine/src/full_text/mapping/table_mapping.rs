@@ -127,8 +127,11 @@ impl TableMapping {
 
     fn rule_of_type(&self, document_type: usize, path: &str) -> (FieldRule, bool) {
         let mut cursor = self.root_of(document_type);
-        for (depth, name) in path.split('.').enumerate() {
-            cursor = self.child_of(&cursor, depth == 0, name);
+        let mut rest = Some(path);
+        while let Some(names) = rest {
+            let name = first_name(&cursor, names);
+            cursor = self.child_of(&cursor, names.len() == path.len(), name);
+            rest = names.get(name.len() + 1..);
         }
         let is_declared = matches!(cursor, SchemaCursor::Declared { .. });
         (self.rule_of(&cursor, path, DetectedType::String), is_declared)
@@ -233,4 +236,13 @@ impl TableMapping {
         }
         analyzers
     }
+}
+
+/// The first of the names that a path is made of: the longest that is declared with dots of its own, or what stands before the first
+/// dot.
+fn first_name<'p>(parent: &SchemaCursor, names: &'p str) -> &'p str {
+    let dots = || names.match_indices('.').map(|(at, _)| at);
+    let Some(first) = dots().next() else { return names };
+    let ends = std::iter::once(names.len()).chain(dots().skip(1).collect::<Vec<_>>().into_iter().rev());
+    ends.map(|end| &names[..end]).find(|name| parent.declares(name)).unwrap_or(&names[..first])
 }

@@ -9,6 +9,7 @@ mod terms;
 mod words;
 
 pub(super) use compile::index_fields::{ExactField, IndexFields, column_name};
+pub(super) use compile::value_nodes::{RangeBounds, ValueRange};
 pub(crate) use deadline::Deadline;
 pub(super) use run::collect::Visible;
 pub(crate) use run::explain::{Explained, explain_hits};
@@ -24,6 +25,7 @@ pub(crate) use run::search::{query_until, query_views};
 pub(super) use terms::docs_by_string::DocsByString;
 pub(super) use terms::exact_docs::ExactDocs;
 pub(super) use terms::levenshtein::{FuzzyWord, NearWalker, fuzzy_words};
+pub(super) use terms::networks::Network;
 pub(super) use terms::term_pattern::Pattern;
 pub(super) use terms::token_test::TokenTest;
 pub(super) use words::phrase_windows::{can_choose_apart, phrase_windows, places_of};

@@ -220,49 +220,61 @@ fn map_bound<T>(bound: Bound<&Value>, read: impl Fn(&Value) -> Option<T>, what: 
     })
 }
 
+/// The values between two bounds.
+pub enum ValueRange {
+    Numbers(Bound<f64>, Bound<f64>),
+    Dates(Bound<DateTime>, Bound<DateTime>),
+    Strings(Bound<String>, Bound<String>),
+}
+
+impl ValueRange {
+    /// `None` without bounds.
+    pub fn of(path: &str, bounds: &RangeBounds<'_>, kind: RangeKind) -> Result<Option<Self>, EngineError> {
+        let (lower, upper) = (bounds.lower(), bounds.upper());
+        let given: Vec<&Value> = [lower, upper]
+            .into_iter()
+            .filter_map(|bound| match bound {
+                Bound::Included(value) | Bound::Excluded(value) => Some(value),
+                Bound::Unbounded => None,
+            })
+            .collect();
+        if given.is_empty() {
+            return Ok(None);
+        }
+        let kind = match kind {
+            _ if path == KEY => RangeKind::Term,
+            RangeKind::Auto if given.iter().all(|value| value.is_number()) => RangeKind::Number,
+            RangeKind::Auto if given.iter().all(|value| as_date(value).is_some()) => RangeKind::Date,
+            other => other,
+        };
+        Ok(Some(match kind {
+            RangeKind::Number => Self::Numbers(
+                map_bound(lower, Value::as_f64, "a number")?,
+                map_bound(upper, Value::as_f64, "a number")?,
+            ),
+            RangeKind::Date => Self::Dates(map_bound(lower, as_date, "a date")?, map_bound(upper, as_date, "a date")?),
+            RangeKind::Term | RangeKind::Auto => Self::Strings(as_text(lower)?, as_text(upper)?),
+        }))
+    }
+}
+
 pub fn range_query(
     index: &IndexFields,
     path: &str,
     bounds: &RangeBounds<'_>,
     kind: RangeKind,
 ) -> Result<Box<dyn Query>, EngineError> {
-    let (lower, upper) = (bounds.lower(), bounds.upper());
-    let given: Vec<&Value> = [lower, upper]
-        .into_iter()
-        .filter_map(|bound| match bound {
-            Bound::Included(value) | Bound::Excluded(value) => Some(value),
-            Bound::Unbounded => None,
-        })
-        .collect();
-    let kind = match kind {
-        RangeKind::Auto if given.iter().all(|value| value.is_number()) => RangeKind::Number,
-        RangeKind::Auto if given.iter().all(|value| as_date(value).is_some()) => RangeKind::Date,
-        RangeKind::Auto => RangeKind::Term,
-        other => other,
-    };
-    if given.is_empty() {
-        return Ok(exists_query(index, path));
-    }
-    if names_no_member(path) {
-        return Ok(Box::new(EmptyQuery));
-    }
-    let kind = if path == KEY { RangeKind::Term } else { kind };
-    match kind {
-        RangeKind::Number => {
-            let (lower, upper) =
-                (map_bound(lower, Value::as_f64, "a number")?, map_bound(upper, Value::as_f64, "a number")?);
-            Ok(number_range(index, path, lower, upper))
+    let between = ValueRange::of(path, bounds, kind)?;
+    Ok(match between {
+        None => exists_query(index, path),
+        Some(_) if names_no_member(path) => Box::new(EmptyQuery),
+        Some(ValueRange::Numbers(lower, upper)) => number_range(index, path, lower, upper),
+        Some(ValueRange::Dates(lower, upper)) => date_range(index, path, lower, upper),
+        Some(ValueRange::Strings(lower, upper)) => {
+            let (low, high) = (lower.as_ref().map(String::as_str), upper.as_ref().map(String::as_str));
+            string_range(index, &index.exact_fields(path), low, high)
         }
-        RangeKind::Date => {
-            let (lower, upper) = (map_bound(lower, as_date, "a date")?, map_bound(upper, as_date, "a date")?);
-            Ok(date_range(index, path, lower, upper))
-        }
-        RangeKind::Term | RangeKind::Auto => {
-            let (low, high) = (as_text(lower)?, as_text(upper)?);
-            let fields = index.exact_fields(path);
-            Ok(string_range(index, &fields, low.as_ref().map(String::as_str), high.as_ref().map(String::as_str)))
-        }
-    }
+    })
 }
 
 fn as_text(bound: Bound<&Value>) -> Result<Bound<String>, EngineError> {
