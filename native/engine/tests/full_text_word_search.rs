@@ -197,7 +197,7 @@ fn words_of_many_blocks_score_as_bm25_says() {
 }
 
 #[test]
-fn a_word_alone_scores_as_bm25_says_where_nothing_is_deleted() {
+fn words_and_unions_score_as_bm25_says_where_nothing_is_deleted() {
     let corpora = [
         corpus(WORDS, 1, &[0..9_000, 9_000..11_700, 11_700..12_000], false),
         corpus(WORDS_OF_MANY_BLOCKS, 25, std::slice::from_ref(&(0..100_000)), false),
@@ -207,7 +207,33 @@ fn a_word_alone_scores_as_bm25_says_where_nothing_is_deleted() {
             for (limit, exact) in [(1, false), (10, false), (10, true), (500, false)] {
                 corpus.check(&[word], false, 1_000, json!({"limit": limit, "exact_total": exact}));
             }
+            for other in 0..word {
+                corpus.check(&[word, other], false, 1_000, json!({"limit": 10, "total_exact_up_to": 0}));
+            }
         }
+    }
+}
+
+#[test]
+fn the_best_documents_of_blocks_count_only_where_they_are_shown() {
+    // In every block of postings one document has the word often: those of the first segment are deleted.
+    let text =
+        |at: usize| json!({"text": format!("{}filler filler", "tea ".repeat(if at % 100 == 7 { 6 } else { 1 }))});
+    let index = TextIndex::open(std::path::Path::new("unused"), memory_options(json!(null))).expect("an index");
+    for part in [0..4_000, 4_000..4_900] {
+        let rows: Vec<Row> = part.clone().map(|at| put(&format!("k{at:05}"), at as u32, text(at))).collect();
+        index.apply(&frame(&rows, part.start as u64 + 1)).expect("applied");
+        index.commit(part.end as u64).expect("a commit");
+    }
+    let deleted: Vec<Row> = (7..4_000).step_by(100).map(|at| delete(&format!("k{at:05}"), at as u32)).collect();
+    index.apply(&frame(&deleted, 4_901)).expect("applied");
+    index.commit(4_940).expect("a commit");
+    assert_eq!(index.stats().segment_count, 2);
+    let best = (4_007..4_900).step_by(100);
+    let expected: Vec<u32> = best.chain(0..1).collect();
+    for text in ["tea", "tea none"] {
+        let query = json!({"kind": "match", "field": "text", "text": text, "operator": "or"});
+        assert_eq!(page(&index, &query), expected, "{query}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Documents of a segment that have their score in common.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use sundew_base::bit_set::BitSet;
@@ -28,10 +29,53 @@ impl Matching {
     }
 }
 
+/// Documents of a segment.
+pub enum Level {
+    Bits(Arc<BitSet>),
+    /// Ascending, each once.
+    Few(Vec<DocId>),
+}
+
+impl Level {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bits(bits) => bits.len(),
+            Self::Few(docs) => docs.len(),
+        }
+    }
+
+    pub fn contains(&self, doc: DocId) -> bool {
+        match self {
+            Self::Bits(bits) => bits.contains(doc),
+            Self::Few(docs) => docs.binary_search(&doc).is_ok(),
+        }
+    }
+
+    /// Those of `docs`, ascending.
+    pub fn for_each_within(&self, docs: Range<DocId>, visit: impl FnMut(DocId)) {
+        match self {
+            Self::Bits(bits) => bits.within(docs).for_each(visit),
+            Self::Few(few) => {
+                let up_to = |end: DocId| few.partition_point(|doc| *doc < end);
+                few[up_to(docs.start)..up_to(docs.end)].iter().copied().for_each(visit);
+            }
+        }
+    }
+
+    /// Those that are in `other` too.
+    pub fn intersection(&self, other: &BitSet) -> Self {
+        match self {
+            Self::Bits(bits) => Self::Bits(Arc::new(bits.intersection(other))),
+            Self::Few(docs) => Self::Few(docs.iter().copied().filter(|doc| other.contains(*doc)).collect()),
+        }
+    }
+}
+
 /// Documents whose score is as many times a constant as conditions hold for them.
 pub struct ConstantDocs {
-    /// `levels[n]`: more than `n` conditions hold.
-    levels: Vec<Arc<BitSet>>,
+    all: Arc<BitSet>,
+    /// `levels[n]`: more than `n` conditions hold; the first are all.
+    levels: Vec<Level>,
     doc: DocId,
     score: Score,
 }
@@ -39,55 +83,64 @@ pub struct ConstantDocs {
 impl ConstantDocs {
     /// For one condition.
     pub fn scorer(bits: Arc<BitSet>, score: Score) -> Box<dyn Scorer> {
-        Self::with_levels(vec![bits], score)
+        Self::with_levels(vec![Level::Bits(Arc::clone(&bits))], bits, score)
     }
 
     /// For conditions of the same segment, of which each holds for its documents.
     pub fn scorer_of_all(conditions: Vec<Matching>, max_doc: DocId, score: Score) -> Box<dyn Scorer> {
-        let (mut levels, mut few) = (Vec::with_capacity(conditions.len()), Vec::new());
+        let (mut sets, mut few) = (Vec::with_capacity(conditions.len()), Vec::new());
         for condition in conditions {
             match condition {
                 // The condition's documents move up one level; those already on a level are carried to the next.
                 Matching::Any(mut bits) => {
-                    levels.iter_mut().for_each(|level: &mut BitSet| level.carry(&mut bits));
-                    levels.push(bits);
+                    sets.iter_mut().for_each(|level: &mut BitSet| level.carry(&mut bits));
+                    sets.push(bits);
                 }
                 Matching::Few(docs) => few.extend(docs),
             }
         }
-        for doc in few {
-            if !levels.iter_mut().any(|level| level.insert(doc)) {
-                let mut next = BitSet::with_room(max_doc as usize);
-                next.insert(doc);
-                levels.push(next);
-            }
+        if sets.is_empty() {
+            sets.push(BitSet::with_room(max_doc as usize));
         }
-        levels.retain(|level| !level.is_empty());
-        Self::with_levels(levels.into_iter().map(Arc::new).collect(), score)
+        // By document: one that is there for several conditions moves up as many levels. Above the sets these are listed, so that
+        // nothing need be as large as the segment.
+        few.sort_unstable();
+        let mut listed: Vec<Vec<DocId>> = Vec::new();
+        for same in few.chunk_by(|a, b| a == b) {
+            let into_sets = |doc: &&DocId| !sets.iter_mut().any(|level| level.insert(**doc));
+            let above = same.iter().filter(into_sets).count();
+            if above > listed.len() {
+                listed.resize_with(above, Vec::new);
+            }
+            listed[..above].iter_mut().for_each(|level| level.push(same[0]));
+        }
+        sets.retain(|level| !level.is_empty());
+        let sets: Vec<Arc<BitSet>> = sets.into_iter().map(Arc::new).collect();
+        let Some(all) = sets.first().map(Arc::clone) else { return Box::new(EmptyScorer) };
+        let levels = sets.into_iter().map(Level::Bits).chain(listed.into_iter().map(Level::Few));
+        Self::with_levels(levels.collect(), all, score)
     }
 
-    fn with_levels(levels: Vec<Arc<BitSet>>, score: Score) -> Box<dyn Scorer> {
-        match levels.first().map_or(TERMINATED, |all| first_from(all, 0)) {
+    fn with_levels(levels: Vec<Level>, all: Arc<BitSet>, score: Score) -> Box<dyn Scorer> {
+        match first_from(&all, 0) {
             // Tantivy leaves this one out of unions.
             TERMINATED => Box::new(EmptyScorer),
-            doc => Box::new(Self { levels, doc, score }),
+            doc => Box::new(Self { all, levels, doc, score }),
         }
     }
 
     pub fn all(&self) -> &BitSet {
-        &self.levels[0]
+        &self.all
     }
 
     fn score_of(&self, level: usize) -> Score {
         (level + 1) as Score * self.score
     }
 
-    /// The documents of each score, those for which most conditions hold first: all of a set that are not in the other.
-    pub fn by_score(&self) -> impl Iterator<Item = (Score, &BitSet, Option<&BitSet>)> + '_ {
-        self.levels.iter().enumerate().rev().map(|(level, docs)| {
-            let above = self.levels.get(level + 1).map(|above| &**above);
-            (self.score_of(level), &**docs, above)
-        })
+    /// The documents of each score, those for which most conditions hold first: all of a level that are not in the other.
+    pub fn by_score(&self) -> impl Iterator<Item = (Score, &Level, Option<&Level>)> + '_ {
+        let levels = self.levels.iter().enumerate().rev();
+        levels.map(|(level, docs)| (self.score_of(level), docs, self.levels.get(level + 1)))
     }
 }
 
@@ -106,14 +159,14 @@ impl Scorer for ConstantDocs {
 impl DocSet for ConstantDocs {
     fn advance(&mut self) -> DocId {
         if self.doc != TERMINATED {
-            self.doc = first_from(&self.levels[0], self.doc + 1);
+            self.doc = first_from(&self.all, self.doc + 1);
         }
         self.doc
     }
 
     fn seek(&mut self, target: DocId) -> DocId {
         if self.doc < target {
-            self.doc = first_from(&self.levels[0], target);
+            self.doc = first_from(&self.all, target);
         }
         self.doc
     }
@@ -122,7 +175,7 @@ impl DocSet for ConstantDocs {
         if self.doc == TERMINATED {
             return 0;
         }
-        let words = self.levels[0].words();
+        let words = self.all.words();
         let mut at = self.doc as usize / 64;
         let mut word = words[at] & (u64::MAX << (self.doc % 64));
         let mut filled = 0;
@@ -151,7 +204,7 @@ impl DocSet for ConstantDocs {
     }
 
     fn size_hint(&self) -> u32 {
-        self.levels[0].len() as u32
+        self.all.len() as u32
     }
 }
 
@@ -216,7 +269,10 @@ mod tests {
         let by_score: Vec<(Score, Vec<DocId>)> = docs
             .by_score()
             .map(|(score, docs, above)| {
-                (score, docs.iter().filter(|doc| above.is_none_or(|above| !above.contains(*doc))).collect())
+                let mut only = Vec::new();
+                docs.for_each_within(0..130, |doc| only.push(doc));
+                only.retain(|doc| above.is_none_or(|above| !above.contains(*doc)));
+                (score, only)
             })
             .collect();
         assert_eq!(by_score, [(1.5, vec![2]), (1.0, vec![129]), (0.5, vec![1, 3])]);

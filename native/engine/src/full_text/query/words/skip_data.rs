@@ -71,9 +71,14 @@ impl SkipData {
     /// The norm and frequency of the document that scored most when the segment was written; frequencies that a byte does not hold
     /// are the greatest there are. Of a field without norms both are 0, and tell nothing.
     pub fn best(&self, block: usize) -> (u8, u32) {
+        let (norm, frequency) = self.best_at_least(block);
+        (norm, if frequency == u32::from(u8::MAX) { u32::MAX } else { frequency })
+    }
+
+    /// The same, where the document has the word at least so often.
+    pub fn best_at_least(&self, block: usize) -> (u8, u32) {
         let at = block * BLOCK_BYTES + BEST_AT;
-        let frequency = self.bytes[at + 1];
-        (self.bytes[at], if frequency == u8::MAX { u32::MAX } else { u32::from(frequency) })
+        (self.bytes[at], u32::from(self.bytes[at + 1]))
     }
 }
 
@@ -92,6 +97,17 @@ fn length_of(bytes: &[u8]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_frequency_that_a_byte_does_not_hold_is_bounded_on_both_sides() {
+        let mut bytes = vec![0x80 | BLOCK_BYTES as u8];
+        bytes.resize(1 + BLOCK_BYTES, 9);
+        for (stored, most) in [(254, 254), (u8::MAX, u32::MAX)] {
+            bytes[BEST_AT + 2] = stored;
+            let skips = SkipData::of(OwnedBytes::new(bytes.clone()), 1).expect("skip data");
+            assert_eq!((skips.best(0), skips.best_at_least(0)), ((9, most), (9, u32::from(stored))));
+        }
+    }
 
     #[test]
     fn skip_data_shorter_than_the_blocks_are_damage() {

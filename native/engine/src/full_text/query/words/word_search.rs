@@ -201,6 +201,41 @@ impl WordSearch {
         }
     }
 
+    pub fn is_one_word(&self) -> bool {
+        self.words.len() == 1
+    }
+
+    /// A score that at least `wanted` documents of `segments` have, of which all documents are to be shown; the number of a segment
+    /// comes with it. Of every full block of a word's postings one document is known before any is decoded, and of a union it scores
+    /// no less by the other words. `None` where there are fewer blocks, or where a document needs several words.
+    pub fn reached(
+        &self,
+        wanted: usize,
+        segments: &[(u32, &SegmentReader, &SegmentColumns)],
+    ) -> Result<Option<Score>, EngineError> {
+        if wanted == 0 || !(matches!(self.shape, Shape::Any) || self.is_one_word()) {
+            return Ok(None);
+        }
+        let mut reached: Option<Score> = None;
+        let mut scores = Vec::new();
+        for word in &self.words {
+            scores.clear();
+            for (segment, reader, columns) in segments {
+                let Some(found) = &word.postings[*segment as usize] else { continue };
+                let Some(files) = columns.field_files(reader, found.field) else { continue };
+                let skips = SkipData::open(&files, &found.info)?;
+                let known = (0..skips.blocks()).map(|block| skips.best_at_least(block));
+                let known = known.filter(|(_, frequency)| *frequency > 0);
+                scores.extend(known.map(|(norm, frequency)| word.weight.score(norm, frequency)));
+            }
+            if scores.len() >= wanted {
+                let (_, last, _) = scores.select_nth_unstable_by(wanted - 1, |a, b| b.total_cmp(a));
+                reached = Some(reached.map_or(*last, |reached| reached.max(*last)));
+            }
+        }
+        Ok(reached)
+    }
+
     /// As `for_each`, where `matches_known` and all of them are to be shown.
     pub fn for_each_best(
         &self,

@@ -101,6 +101,12 @@ pub fn walk_one(
     let mut block = 0;
     loop {
         watch.block()?;
+        // Blocks that cannot hold a better match are not decoded. The bound of one that is not full is not stored.
+        let next = (block..skips.blocks()).find(|block| cursor.most_in(skips, *block) > threshold);
+        block = next.unwrap_or(skips.blocks());
+        if block > 0 {
+            cursor.blocks.seek(skips.last_doc(block - 1).saturating_add(1).min(TERMINATED));
+        }
         for (doc, frequency) in cursor.blocks.docs().iter().zip(cursor.blocks.freqs()) {
             let score = cursor.weight.score(cursor.norms.fieldnorm_id(*doc), *frequency);
             if score > threshold {
@@ -110,10 +116,7 @@ pub fn walk_one(
         if block >= skips.blocks() {
             return Ok(());
         }
-        // Blocks that cannot hold a better match are not decoded. The bound of one that is not full is not stored.
-        let next = (block + 1..skips.blocks()).find(|block| cursor.most_in(skips, *block) > threshold);
-        block = next.unwrap_or(skips.blocks());
-        cursor.blocks.seek(skips.last_doc(block - 1).saturating_add(1).min(TERMINATED));
+        block += 1;
     }
 }
 

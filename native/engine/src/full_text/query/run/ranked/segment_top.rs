@@ -5,9 +5,9 @@ use std::collections::BinaryHeap;
 
 use tantivy::{DocId, Score};
 
+use crate::full_text::query::constant_docs::Level;
 use crate::full_text::query::run::collect::{Scored, rounded};
 use crate::full_text::segment_columns::SegmentColumns;
-use sundew_base::bit_set::BitSet;
 
 /// Ties of one segment whose keys are looked up; for more, the least keys of blocks are worth their reading.
 const TIES_READ: u32 = 256;
@@ -95,10 +95,17 @@ impl<'a> SegmentTop<'a> {
     }
 
     /// Takes visible matches of one score: all of `docs` that are not in `others`.
-    pub fn take_alike(&mut self, docs: &BitSet, others: Option<&BitSet>, score: Score) {
-        let is_taken = |doc: &DocId| others.is_none_or(|others| !others.contains(*doc));
+    pub fn take_alike(&mut self, docs: &Level, others: Option<&Level>, score: Score) {
+        let is_taken = |doc: DocId| others.is_none_or(|others| !others.contains(doc));
+        if rounded(score) < self.floor {
+            return;
+        }
         if docs.len() <= TIES_READ as usize {
-            docs.iter().filter(is_taken).for_each(|doc| self.take(doc, score));
+            docs.for_each_within(0..DocId::MAX, |doc| {
+                if is_taken(doc) {
+                    self.take(doc, score);
+                }
+            });
             return;
         }
         let rounded = rounded(score);
@@ -109,7 +116,11 @@ impl<'a> SegmentTop<'a> {
             if is_full || rounded < self.floor || self.wanted == 0 {
                 break;
             }
-            docs.within(block).filter(is_taken).for_each(|doc| self.take(doc, score));
+            docs.for_each_within(block, |doc| {
+                if is_taken(doc) {
+                    self.take(doc, score);
+                }
+            });
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::full_text::errors::tantivy_failed;
 use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible, visit_scorer};
+use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible, rounded, visit_scorer};
 use crate::full_text::query::run::ranked::seek_scorer::SeekScorer;
 use crate::full_text::query::run::ranked::segment_top::SegmentTop;
 use crate::full_text::query::run::ranked::top_k::{Apart, Conditions, HitSource, TopKQuery};
@@ -64,7 +64,7 @@ pub fn collect_top_k(
         false if matches_at_least > plan.total_exact_up_to => 0,
         false => plan.total_exact_up_to,
     };
-    let mut floor = Score::MIN;
+    let mut floor = first_floor(segments, query, plan, count_up_to)?;
     for (segment, reader, columns) in segments.iter() {
         if deadline.is_due() {
             collected.note_end(Err(deadline.error()), plan, deadline)?;
@@ -86,6 +86,23 @@ pub fn collect_top_k(
         collected.matches_at_least = matches_at_least;
     }
     Ok(collected)
+}
+
+/// No match below this score can be among the best, as far as it is known before the search.
+fn first_floor(
+    segments: Segments<'_>,
+    query: &TopKQuery,
+    plan: &QueryPlan,
+    count_up_to: u64,
+) -> Result<Score, EngineError> {
+    let HitSource::Words { words, bits: None } = &query.search else { return Ok(Score::MIN) };
+    // Matches that are counted are visited all the same.
+    if count_up_to > 0 && !words.is_one_word() {
+        return Ok(Score::MIN);
+    }
+    let shown = segments.iter().filter(|(_, reader, columns)| Visible::new(reader, columns, plan).shows_all());
+    let reached = words.reached(plan.offset + plan.limit, &shown.collect::<Vec<_>>())?;
+    Ok(reached.map_or(Score::MIN, rounded))
 }
 
 /// Forgets the matches that have `wanted` better ones, and gives the least score that may still be among those.
