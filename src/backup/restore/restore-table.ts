@@ -1,6 +1,8 @@
+import { Value } from '@sinclair/typebox/value';
 import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { failpoint } from '../../lib/failpoint.ts';
+import { indexConfig } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { DataDirectory } from '../../storage/directory/data-directory.ts';
@@ -162,6 +164,8 @@ async function check(tables: TableService, manifest: TableManifest): Promise<voi
       ...rest,
     }));
     const indexes = readIndexRecords(records, artifacts);
+    const isForged = indexes.some(({ config }) => !Value.Check(indexConfig, config));
+    if (isForged) throw new SyntaxError('an index that no request can ask for');
     if (indexes.filter(({ role }) => role === 'serving').length !== 1) throw new SyntaxError('no serving index');
     const parts = partIdsOf(manifest);
     if (new Set(parts).size < parts.length) throw new SyntaxError('one part twice');

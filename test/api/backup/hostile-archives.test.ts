@@ -67,6 +67,13 @@ const ofKind = (kind: string) =>
     last_part_id: 9,
     enrichments: [{ ...enrichment, config: JSON.stringify({ config: { name: 'x', kind, field: '$.n' } }) }],
   });
+/** Has the only index say something that is no answer to whether it is in memory alone. */
+function withoutOption({ indexes: [index] }: TableManifest): void {
+  if (!index) throw new Error('no index');
+  const { config, ...rest } = JSON.parse(index.config);
+  index.config = JSON.stringify({ ...rest, config: { ...config, mem_only: 'x' } });
+}
+
 const cutPart = Buffer.from(partBody(1, partForm.edges, Uint8Array.of(1, 0, 0, 0))).toString('base64');
 const withCutPart = `{"id":1,"key":"a","version":1,"parts":{"1":"${cutPart}"},"document":{"n":1}}`;
 const one = '{"id":1,"key":"a","version":1,"document":{"n":1}}';
@@ -93,6 +100,7 @@ describe('a restore of an archive that somebody has forged', () => {
     ['a schema that is none', () => ofTable({ settings: '{"schema":{"document_schemas":7}}' })],
     ['settings that are no JSON', () => ofTable({ settings: '{' })],
     ['an enrichment of no kind', () => ofKind('y')],
+    ['an index that cannot be opened', () => ({ table: withoutOption })],
     ['no index', () => ofTable({ indexes: [] })],
     ['versions of the far future', () => ofRange({ head: Number.MAX_SAFE_INTEGER })],
     ['more documents than there are', () => ofRange({ documents: 3 })],
