@@ -79,7 +79,10 @@ export interface GraphWrites {
    * do those that the write itself makes.
    */
   heads: readonly number[];
-  /** Of a merge, which compares with what is there: target -> what leads to it and was written by this sequence is gone. */
+  /**
+   * Of a merge, which compares with what is there, and of transforms, which leave some of it: target -> what leads to it and was
+   * written by this sequence is gone.
+   */
   removed?: readonly (readonly [target: string, through: number])[];
 }
 

@@ -34,6 +34,28 @@ describe('a deleted document', () => {
     expect(await table.arrows('m', '&direction=in')).toEqual(['z>m']);
   });
 
+  test('stays without the edges of fields that a transform leaves alone', async () => {
+    await using server = await startTestServer();
+    const edge_types = [
+      { name: 'base', field: 'base' },
+      { name: 'up', field: 'up' },
+    ];
+    const table = await GraphTable.create(server, 't', { shards: 3, graph: { edge_types } });
+    await table.batch({ inserts: { a: { up: 'm', base: ['m', 'z'] }, m: {}, z: {} } });
+    await table.batch({ deletes: ['m'] });
+    await table.batch({ inserts: { m: {} } });
+    const set = (path: string, value: unknown) =>
+      table.batch({ transforms: [{ key: 'a', operations: [{ op: '$set', path, value }] }] });
+    await set('n', 1);
+    expect(await table.arrows('a')).toEqual(['a>z']);
+    await set('base', ['m', 'z', 'k']);
+    expect(await table.arrows('a', '&type=base')).toEqual(['a>k', 'a>m', 'a>z']);
+    expect(await table.arrows('a', '&type=up')).toEqual([]);
+    await set('up', 'k');
+    await set('up', 'm');
+    expect(await table.arrows('a', '&type=up')).toEqual(['a>m']);
+  });
+
   test.each([1, 20])('loses the edges that the same commit gives to it, over %i ranges', async (shards) => {
     await using server = await startTestServer();
     const table = await GraphTable.create(server, 't', { shards });

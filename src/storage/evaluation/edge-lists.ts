@@ -114,12 +114,22 @@ export class EdgeLists {
     const documents = [before?.body, after].map((body) => (body ? JSON.parse(decoder.decode(body)) : {}));
     for (const rules of graphs) {
       const [old, now] = documents.map((document) => this.#derived(rules, document, key)) as [Edge[], Edge[]];
-      const isSame = old.length === now.length && old.every((edge, at) => compareEdges(edge, now[at] as Edge) === 0);
-      if (isSame && before) continue;
-      const list = this.#merged(rules.partId, now, { ordinal: before?.ordinal, keepsDeclared: true, key: () => key });
+      const changedTypes = typesThatDiffer(old, now);
+      if (changedTypes.size === 0 && before) continue;
+      const ordinal = before?.ordinal;
+      const stated = this.#withoutDead(now, changedTypes, ordinal, rules.partId);
+      const list = this.#merged(rules.partId, stated, { ordinal, keepsDeclared: true, key: () => key });
       changed.set(rules.partId, list);
     }
     return changed;
+  }
+
+  /** Without the edges of unchanged fields that are gone: only a field that changes states its edges again. */
+  #withoutDead(edges: Edge[], changedTypes: ReadonlySet<string>, ordinal: number | undefined, partId: number): Edge[] {
+    if (ordinal === undefined) return edges;
+    const expiredMs = this.#expiredMs(partId);
+    const live = namesOf(this.#held(ordinal, partId).filter((edge) => this.#isLive(edge, expiredMs)));
+    return edges.filter((edge) => changedTypes.has(edge.type) || live.has(nameOf(edge)));
   }
 
   /** Sorted, each once. */
@@ -174,6 +184,23 @@ export class EdgeLists {
   #rules(partId: number): GraphRules | undefined {
     return this.#graphs.find((rules) => rules.partId === partId);
   }
+}
+
+/** The types of edges of which two documents have not the same ones; a field makes edges of one type. */
+function typesThatDiffer(old: readonly Edge[], now: readonly Edge[]): ReadonlySet<string> {
+  const [before, after] = [namesOf(old), namesOf(now)];
+  const gone = old.filter((edge) => !after.has(nameOf(edge)));
+  const added = now.filter((edge) => !before.has(nameOf(edge)));
+  return new Set([...gone, ...added].map(({ type }) => type));
+}
+
+function namesOf(edges: readonly Edge[]): ReadonlySet<string> {
+  return new Set(edges.map(nameOf));
+}
+
+/** Equal for edges that `compareEdges` finds equal. */
+function nameOf({ type, target, origin }: Edge): string {
+  return `${origin}\0${type}\0${target}`;
 }
 
 function heldEdges({ body, sequence }: { body: Uint8Array; sequence: number }): Edge[] {

@@ -1,15 +1,24 @@
 import { graphsAmong } from '../../index-kinds/all-kinds.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import { readFrame, rowKind } from '../../lib/document-frame.ts';
 import type { GraphWrites, RangeWrite } from '../../storage/write-request.ts';
 import type { Table } from '../table.ts';
 import { removedTargetsOf } from './removed-targets.ts';
 
 /** The facts for a write to one of the ranges. */
 export function graphsOfWrite(graphs: GraphWrites, write: RangeWrite, ranges: readonly IndexedRange[]): GraphWrites {
-  if (!write.merge) return graphs;
+  if (!write.merge && !transformsFields(graphs, write)) return graphs;
   const at = ranges.findIndex(({ rangeId }) => rangeId === write.rangeId);
   const removed = Object.entries(removedTargetsOf(ranges));
   return { ...graphs, removed: removed.map(([target, through]) => [target, through[at] ?? 0] as const) };
+}
+
+/** Whether the write may change edges of fields beside others, of the same list, that are gone. */
+function transformsFields({ indexes }: GraphWrites, { frame: bytes }: RangeWrite): boolean {
+  if (bytes === undefined || indexes.every(({ fields }) => fields.length === 0)) return false;
+  const frame = readFrame(bytes);
+  for (let row = 0; row < frame.rowCount; row += 1) if (frame.kind(row) === rowKind.transform) return true;
+  return false;
 }
 
 /** Whether some type of edges of the table is a tree. */
