@@ -5,7 +5,7 @@ import { hitKeys, startTestServer, type TestServer } from '../support/test-serve
 interface Status {
   readiness: { state: string; complete: boolean; pending_reasons: string[] };
   milestones: { complete: { reached: boolean; blockers: string[] } };
-  source_coverage: { produced: number; retrying: number; failed: number };
+  source_coverage: { produced: number; retrying: number; failed: number; config_fingerprint: string };
   doc_count: number;
   backfill_state: string;
   backfill_progress: number;
@@ -105,10 +105,13 @@ describe('a managed index', () => {
     await write('nothing', { inserts });
     expect(await statusOf('nothing')).toMatchObject({
       doc_count: 1,
-      source_coverage: { policy: 'strict', observation_complete: true, total: 4, pending: 0, failed: 0 },
+      source_coverage: { policy: 'strict', observation_complete: true, total: 4, pending: 0, failed: 0, skipped: 3 },
       publication: { target_vectors: 1, searchable_vectors: 1, complete: true },
     });
+    const { config_fingerprint } = (await statusOf('nothing')).source_coverage;
+    expect(config_fingerprint).toMatch(/^[0-9a-f]{32}$/);
     await write('nothing', { inserts: { some: { text: null } } });
+    expect((await statusOf('nothing')).source_coverage).toMatchObject({ config_fingerprint, skipped: 4 });
     expect(await statusOf('nothing')).toMatchObject({ doc_count: 0, readiness: { state: 'ready' } });
     await write('nothing', { deletes: ['none', 'null', 'empty', 'some'] });
     expect(await statusOf('nothing')).toMatchObject({ doc_count: 0, readiness: { state: 'ready' } });

@@ -69,7 +69,7 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     rebuilding,
     repair: renderRepair(rebuilding, failed !== undefined, skipped),
     ...renderBackfill(ranges, readiness),
-    ...renderCoverage(ranges, source.config.coverage_policy),
+    ...renderCoverage(ranges, source.config),
     ...renderSequences(ranges, { target, published, checkpointed }),
     ...repairScan,
     repair_issue_count: skipped,
@@ -159,18 +159,25 @@ function renderVectors(ranges: RangeIndexReport[], { complete }: Readiness) {
 }
 
 /** Of an index whose vectors the server makes: documents that have theirs, wait for them, or cannot have any. */
-function renderCoverage(ranges: RangeIndexReport[], policy: unknown = 'strict') {
+function renderCoverage(ranges: RangeIndexReport[], config: IndexDetailsSource['config']) {
   const made = ranges.flatMap(({ production }) => production ?? []);
   if (made.length === 0) return {};
+  const counts = {
+    total: sum(ranges, (range) => range.documents),
+    pending: sum(ranges, waitingDocuments),
+    produced: sum(made, (each) => each.produced),
+    retrying: sum(made, (each) => each.retrying),
+    failed: sum(made, (each) => each.failed),
+  };
+  const indexed = sum(ranges, (range) => range.stats?.docCount ?? 0);
   return {
     source_coverage: {
-      policy,
+      policy: config.coverage_policy ?? 'strict',
+      config_fingerprint: new Bun.CryptoHasher('sha256').update(JSON.stringify(config)).digest('hex').slice(0, 32),
       observation_complete: made.length === ranges.length,
-      total: sum(ranges, (range) => range.documents),
-      pending: sum(ranges, waitingDocuments),
-      produced: sum(made, (each) => each.produced),
-      retrying: sum(made, (each) => each.retrying),
-      failed: sum(made, (each) => each.failed),
+      ...counts,
+      // Those that have nothing to make vectors of.
+      skipped: Math.max(0, counts.total - counts.pending - counts.failed - indexed),
     },
   };
 }

@@ -1,6 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import { suggestion } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { providerNamed } from '../../provider-config/provider-names.ts';
 
 /** A model of this server says where parts of a text end; one that is too long is cut further, as by tokens. */
 export interface ModelChunker {
@@ -50,7 +51,8 @@ export function readChunkerConfig(given: Members, where: string, usualChunks = 5
   refuseUnknown(given, members, where);
   const { provider = 'service', model = 'fixed', text = {}, max_chunks: most = usualChunks, threshold = 0.5 } = given;
   if (provider === 'mock') return { by: 'nothing' };
-  if (provider !== 'service') throw refused(`${where}.provider`, 'must be "service" or "mock"');
+  if (typeof provider !== 'string' || providerNamed(provider) !== 'service')
+    throw refused(`${where}.provider`, 'must be "service" or "mock"');
   if (typeof model !== 'string' || model === '' || model.length > modelCharsMax) {
     throw refused(`${where}.model`, `must be the name of a model, of ${modelCharsMax} characters at most`);
   }

@@ -72,7 +72,8 @@ export class PartProjection {
     });
     const chunks = scope.indexes.flatMap((index) => {
       const chunked = chunkedIndex(index);
-      return chunked && projection.showsChunks(chunked.chunksName) ? [chunked] : [];
+      const shows = (chunks: string) => projection.showsChunks(chunks);
+      return chunked && (shows(chunked.chunksName) || shows(chunked.name)) ? [chunked] : [];
     });
     const artifacts = scope.artifacts.filter(({ name }) => projection.showsArtifact(name));
     const chunkSets = scope.artifacts.filter(
