@@ -27,6 +27,7 @@ import { artifactPart } from './artifacts/artifact-part.ts';
 import { checkChunkModel, modelCutter } from './chunking/cut-by-model.ts';
 import type { SourceTemplates } from './derive-source.ts';
 import { edgePart } from './edges/edge-part.ts';
+import { fieldEdgePart } from './edges/field-edge-part.ts';
 import type { FindModels } from './find-models.ts';
 
 import { BackfillLane } from './following/backfill-lane.ts';
@@ -119,7 +120,10 @@ export class Enrichment {
 
   #partOf(definition: IndexDefinition): FollowedPart | undefined {
     const { render } = this.#sources;
-    if (definition.kind === 'graph') return edgePart(definition, { render, clock: this.#deps.clock });
+    if (definition.kind === 'graph') {
+      const { clock } = this.#deps;
+      return edgePart(definition, { render, clock }) ?? fieldEdgePart(definition, clock);
+    }
     const part = partDefinition(definition, this.#deps);
     return part && vectorPart(part);
   }

@@ -116,6 +116,8 @@ export interface EdgeUpkeep {
   expiredAtOrBeforeMs?: number | undefined;
   /** Target -> what was written by this sequence of the range. */
   removed?: readonly (readonly [target: string, through: number])[];
+  /** A list stays where nothing is left in it: its document is not taken for one from before the index. */
+  keepsEmpty?: boolean;
 }
 
 interface ConditionalDelete {

@@ -90,14 +90,14 @@ function edgeOf(
     weight,
     metadata: Object.keys(metadata).length === 0 ? '' : JSON.stringify(metadata),
   };
-  check(made, key, metadata, rules);
+  checkEdge(made, key, metadata, rules);
   return made;
 }
 
 function weightOf(value: unknown): number {
   const weight = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   if (typeof weight === 'number' && Number.isFinite(Math.fround(weight))) return Math.fround(weight);
-  throw invalid(`a weight must be a number that 32 bits can hold, not ${JSON.stringify(value)?.slice(0, 64)}`);
+  throw invalidEdge(`a weight must be a number that 32 bits can hold, not ${JSON.stringify(value)?.slice(0, 64)}`);
 }
 
 function metadataOf(metadata: EdgeSourceConfig['edge']['metadata'], named: object, render: Render): object {
@@ -114,7 +114,7 @@ type TypeRules = Pick<EdgeTypeConfig, 'min_weight' | 'allow_self_loops' | 'requi
   readonly max_weight?: number | undefined;
 };
 
-function check(
+export function checkEdge(
   { type, target, weight, metadata }: DerivedEdge,
   key: string,
   members: Readonly<Record<string, unknown>>,
@@ -127,24 +127,24 @@ function check(
 ): void {
   const edge = `the edge ${JSON.stringify(type.slice(0, 64))} to ${JSON.stringify(target.slice(0, 64))}`;
   if (Buffer.byteLength(type) > limits.edgeTypeBytesMax) {
-    throw invalid(`a type of edges has at most ${limits.edgeTypeBytesMax} bytes`);
+    throw invalidEdge(`a type of edges has at most ${limits.edgeTypeBytesMax} bytes`);
   }
   try {
     checkDocumentKey(target);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    throw invalid(`${edge} leads to no key: ${error.message}`);
+    throw invalidEdge(`${edge} leads to no key: ${error.message}`);
   }
   if (weight < least || weight > most) {
-    throw invalid(`${edge} has the weight ${weight}, which is out of the bounds of its type`);
+    throw invalidEdge(`${edge} has the weight ${weight}, which is out of the bounds of its type`);
   }
-  if (!loops && target === key) throw invalid(`${edge} leads to its own document, which its type does not allow`);
+  if (!loops && target === key) throw invalidEdge(`${edge} leads to its own document, which its type does not allow`);
   const missing = required_metadata.find((name) => (members[name] ?? null) === null);
-  if (missing !== undefined) throw invalid(`${edge} has no "${missing}" in its metadata, which its type requires`);
+  if (missing !== undefined) throw invalidEdge(`${edge} has no "${missing}" in its metadata, which its type requires`);
   if (Buffer.byteLength(metadata) <= metadataBytesMax) return;
-  throw invalid(`${edge} has more than ${metadataBytesMax} bytes of metadata`);
+  throw invalidEdge(`${edge} has more than ${metadataBytesMax} bytes of metadata`);
 }
 
-function invalid(message: string): ServiceError {
+export function invalidEdge(message: string): ServiceError {
   return new ServiceError('invalid_edge', message);
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { edgeStamp } from '../../lib/parts/edge-stamp.ts';
 import { type Edge, edgesBody } from '../../lib/parts/edges-part.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { GraphWrites } from '../../storage/write-request.ts';
 import type { Source } from '../derive-source.ts';
 import type { Batch, DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
 import type { PartOutcome } from '../following/part-outcome.ts';
@@ -24,20 +25,26 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * count from the write of their document on: what was deleted after it takes the edge along, also if that is made later.
  */
 export function edgePart(
-  { name, partId, sourcePartId, derived, edgeTypes, maxEdges, ttlMs }: GraphDefinition,
+  definition: GraphDefinition,
   { render, clock }: Pick<EdgeMaker, 'render' | 'clock'>,
 ): FollowedPart | undefined {
+  const { partId, sourcePartId, derived, edgeTypes, maxEdges } = definition;
   if (derived === undefined || sourcePartId === undefined) return undefined;
   const recipe = { source: derived, edgeTypes, maxEdges };
   const fingerprint = JSON.stringify([recipe, sourcePartId]);
-  const rules = { name, partId, ttlMs, maxEdges: 0, fields: [], treeTypes: [] };
   return {
     partId,
     source: { field: undefined, template: undefined, artifact: sourcePartId },
     fingerprint,
-    graphs: { indexes: [rules], rangeIds: [], heads: [] },
+    graphs: rulesOfMadeEdges(definition),
     batches: () => () => new EdgeBatch({ recipe, fingerprint, render, clock }),
   };
+}
+
+/** The facts for the writer about lists of edges that were checked as they were made. */
+export function rulesOfMadeEdges({ name, partId, ttlMs }: GraphDefinition): GraphWrites {
+  const rules = { name, partId, ttlMs, maxEdges: 0, fields: [], treeTypes: [] };
+  return { indexes: [rules], rangeIds: [], heads: [] };
 }
 
 /** Lists of edges of documents; nothing is asked of a model. */

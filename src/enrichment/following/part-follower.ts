@@ -11,7 +11,7 @@ import type {
 } from '../../indexing/enrichment/part-producer.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
-import { FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { FrameBuilder, readFrame, rowKeepsDeclared, rowKind } from '../../lib/document-frame.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { partDeleteBody } from '../../lib/parts/part-body.ts';
 import { cursorKey } from '../../lib/parts/part-notes.ts';
@@ -207,6 +207,9 @@ export class PartFollower implements PartProducer {
   /** Documents that were written since the index exists, a page of them. */
   async #live(): Promise<void> {
     const head = this.#range.head();
+    // Later documents have their part already; a note of an older one that failed goes with its next write.
+    if (this.#definition.ofOlderDocuments && this.#failures.failed === 0)
+      return this.#move({ ...this.#cursor, liveAfter: head });
     const page = this.#range.stored.feed.read(this.#cursor.liveAfter, this.#feedRows);
     const through = page?.lastSequence ?? head;
     const rows = page ? documentsOf(page.frame) : [];
@@ -323,13 +326,18 @@ export class PartFollower implements PartProducer {
     }
     for (const { key, value } of changes) frame.append(rowKind.state, key, value);
     this.#silentPages = frame.rowCount === 0 ? this.#silentPages + 1 : 0;
-    if (frame.rowCount > 0 || this.#silentPages >= silentPagesMax) {
+    const endsBackfill = isBehind(this.#cursor) && !isBehind(cursor);
+    if (frame.rowCount > 0 || this.#silentPages >= silentPagesMax || endsBackfill) {
       frame.append(rowKind.state, cursorKey(this.#definition.partId), noteBytes(cursor));
       this.#silentPages = 0;
       await this.#write(frame);
       this.#made.note(coveredThrough(cursor), this.#range.head());
     }
     for (const change of changes) change.commit();
+    this.#move(cursor);
+  }
+
+  #move(cursor: Cursor): void {
     this.#cursor = cursor;
     if (cursor.liveAfter > this.#progress.published) this.#progress.publish(cursor.liveAfter);
   }
@@ -338,7 +346,9 @@ export class PartFollower implements PartProducer {
     const { partId } = this.#definition;
     if (isMade(outcome)) {
       const body = madeBody(partId, outcome);
-      frame.setRequiredSequence(frame.append(rowKind.partPut, row.key, body), row.sequence);
+      const part = frame.append(rowKind.partPut, row.key, body);
+      frame.setRequiredSequence(part, row.sequence);
+      if (outcome.kind === 'artifact' && outcome.keepsDeclared) frame.setFlags(part, rowKeepsDeclared);
     } else if (outcome.kind !== 'kept' && hasPart) {
       frame.setRequiredSequence(frame.append(rowKind.partDelete, row.key, partDeleteBody(partId)), row.sequence);
     }
@@ -356,6 +366,11 @@ export class PartFollower implements PartProducer {
     await this.#deps.log.append({ writes: [write], ...stamp });
     failpoint('enrichment.after-append');
   }
+}
+
+/** Whether documents from before the definition are left to be looked at. */
+function isBehind({ backfillAfter, backfillUntil }: Cursor): boolean {
+  return backfillAfter < backfillUntil;
 }
 
 /** The documents that a page of the feed has, with the artifacts that were asked for. */

@@ -13,7 +13,12 @@ type ChunkVector = TextSpan & { readonly vector: Vector };
 type MadePart =
   | { readonly kind: 'vector'; readonly vector: Vector; readonly hash: Uint8Array }
   | { readonly kind: 'vectors'; readonly vectors: readonly ChunkVector[]; readonly hash: Uint8Array }
-  | { readonly kind: 'artifact'; readonly body: (partId: number) => Uint8Array<ArrayBuffer> };
+  | {
+      readonly kind: 'artifact';
+      readonly body: (partId: number) => Uint8Array<ArrayBuffer>;
+      /** Of a list of edges: those that a request has declared stay in it. */
+      readonly keepsDeclared?: boolean;
+    };
 
 /** The outcome for a document's part. */
 export type PartOutcome =

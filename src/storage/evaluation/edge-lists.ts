@@ -162,7 +162,7 @@ export class EdgeLists {
 
   /** The list without what has expired or leads to a removed document; 'same' where all of it stays. */
   swept(upkeep: EdgeUpkeep, ordinal: number): Uint8Array<ArrayBuffer> | undefined | 'same' {
-    const { partId, expiredAtOrBeforeMs = Number.NEGATIVE_INFINITY, removed = [] } = upkeep;
+    const { partId, expiredAtOrBeforeMs = Number.NEGATIVE_INFINITY, removed = [], keepsEmpty } = upkeep;
     const through = new Map(removed);
     const part = this.#file.loadPart(ordinal, partId);
     const held = part ? heldEdges(part) : [];
@@ -172,7 +172,7 @@ export class EdgeLists {
     if (kept.length === held.length) return 'same';
     const stamp = part && sourceHashOf(part.body);
     // A list that was made says so also when it is empty: it is not to be made again.
-    return kept.length === 0 && !stamp ? undefined : edgesBody(partId, kept, stamp);
+    return kept.length === 0 && !stamp && !keepsEmpty ? undefined : edgesBody(partId, kept, stamp);
   }
 
   /** The stored list, each edge with the sequence by which it was written. */

@@ -86,7 +86,8 @@ export class EdgeSweeper implements Service {
     signal: AbortSignal,
   ): Promise<{ edges: number; isClean: boolean }> {
     const { clock, limits, isPaused } = this.#deps;
-    const { ttlMs, partId } = graph.definition;
+    const { ttlMs, partId, edgeTypes } = graph.definition;
+    const keepsEmpty = edgeTypes.some(({ field }) => field !== undefined);
     let edges = 0;
     for (let batch = 0; batch < batchesMax && !signal.aborted; batch += 1) {
       if ((await graph.waitUntilShown(signal)) !== undefined) return { edges, isClean: false };
@@ -99,7 +100,7 @@ export class EdgeSweeper implements Service {
         if (keys.length === 0) continue;
         const removed = graph.removedIn(at);
         await this.#append(range, {
-          edgeUpkeep: [{ partId, keys, expiredAtOrBeforeMs, removed } satisfies EdgeUpkeep],
+          edgeUpkeep: [{ partId, keys, expiredAtOrBeforeMs, removed, keepsEmpty } satisfies EdgeUpkeep],
         });
       }
       edges += total;
