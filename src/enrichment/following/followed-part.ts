@@ -44,7 +44,7 @@ export interface FollowedPart {
   readonly fingerprint: string;
   /** Of lists of edges: what the writer has to know of their index. */
   readonly graphs?: RangeWrite['graphs'];
-  /** Only documents from before the definition are given the part: later ones are written with it. */
+  /** Only documents from before the definition are given the part: later ones are written with it. No model is asked for it. */
   readonly ofOlderDocuments?: boolean;
   /** Makes batches that share what was made last. */
   batches(): () => Batch;

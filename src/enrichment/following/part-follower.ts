@@ -41,6 +41,8 @@ interface FollowerDeps {
 const outage = { firstMs: 250, maxMs: 30_000 };
 /** Pages without a document of interest after which the cursor is noted all the same. */
 const silentPagesMax = 16;
+/** Documents of a batch for which no model is asked: some milliseconds of work. */
+const batchRowsWithoutModel = 1_024;
 const encoder = new TextEncoder();
 
 /**
@@ -274,7 +276,7 @@ export class PartFollower implements PartProducer {
     for (let at = 0; at < rows.length; ) {
       const batch = this.#newBatch();
       const from = at;
-      for (; at < rows.length && !batch.isFull && at - from < limits.enrichmentBatchItems; at += 1) {
+      for (; at < rows.length && !batch.isFull && at - from < this.#batchRowsMax; at += 1) {
         const row = rows[at] as DocumentRow;
         const call = this.#call();
         const derived = sourceOf(row.body, this.#definition.source, templates, call, row.artifacts);
@@ -297,6 +299,10 @@ export class PartFollower implements PartProducer {
       if (this.#stop.signal.aborted || isInterrupted()) return;
     }
     if (rows.length === 0) await this.#append([], held, notes, move());
+  }
+
+  get #batchRowsMax(): number {
+    return this.#definition.ofOlderDocuments ? batchRowsWithoutModel : limits.enrichmentBatchItems;
   }
 
   #held(hashes: ReadonlyMap<number, Uint8Array | undefined>, ordinal: number): HeldPart | undefined {
