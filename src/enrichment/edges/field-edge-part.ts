@@ -21,11 +21,11 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * The edges that follow members of documents which were there before their graph index; later documents come with theirs.
- * Undefined where no edges follow members, and for those of a tree, which is proven as a whole before it is written.
+ * Undefined where no edges follow members.
  */
 export function fieldEdgePart(definition: GraphDefinition, clock: Pick<Clock, 'nowMs'>): FollowedPart | undefined {
   const edgeTypes = definition.edgeTypes.filter(({ field }) => field !== undefined);
-  if (edgeTypes.length === 0 || edgeTypes.some(({ topology }) => topology === 'tree')) return undefined;
+  if (edgeTypes.length === 0) return undefined;
   const { partId, maxEdges } = definition;
   return {
     partId,
@@ -84,6 +84,7 @@ function edgesOf({ key, body, sequence }: DocumentRow, { edgeTypes, most, clock 
   const edges = new Map<string, Edge>();
   for (const rules of edgeTypes) {
     for (const target of targetsIn(document, rules)) {
+      if (rules.topology === 'tree') throw unproven(rules);
       const edge = { type: rules.name, target, weight: 1, metadata: '' };
       checkEdge(edge, decoder.decode(key), {}, rules);
       const times = { createdMs: nowMs, updatedMs: nowMs, since: sequence };
@@ -92,6 +93,12 @@ function edgesOf({ key, body, sequence }: DocumentRow, { edgeTypes, most, clock 
   }
   if (edges.size > most) throw invalidEdge(`the document would have ${edges.size} edges; the index takes ${most}`);
   return [...edges.values()].sort(compareEdges);
+}
+
+function unproven({ name }: EdgeTypeConfig): ServiceError {
+  return invalidEdge(
+    `the type "${name}" is a tree, which is proven when a document is written: write the document once more`,
+  );
 }
 
 function targetsIn(document: unknown, { field = '' }: EdgeTypeConfig): string[] {

@@ -112,7 +112,6 @@ export class IndexService {
       checkArtifacts(declared, table.artifacts);
       requireNamed(config.enrichments, [...table.artifacts, ...declared]);
       using lease = await table.lease();
-      if (lease.ranges.some(({ stored }) => stored.info().documents > 0)) refuseTreeOfField(config);
       const { indexes, enrichments } = await this.#storage.catalog.changeTable({
         tableId: table.id,
         addIndexes: [newIndex(config, table.settings.schema, 'extra')],
@@ -172,15 +171,6 @@ export class IndexService {
       if (own.some((artifact) => artifact.config.full_text_index)) await this.#tables.rebuildTextIndex(table);
     });
   }
-}
-
-/** A tree is proven with each write; the documents that are there would have to be written once more. */
-function refuseTreeOfField(config: TableIndex['config']): void {
-  const types = config.type === 'graph' ? config.edge_types : [];
-  const tree = types.find(({ field, topology }) => field !== undefined && topology === 'tree');
-  if (!tree) return;
-  const message = `"edge_types", type "${tree.name}": the table has documents, of which a "field" makes no "tree"; create the index before the documents, or give the edges as "_edges"`;
-  throw new ServiceError('invalid_request', message);
 }
 
 function find(table: Table, indexName: string): TableIndex {
