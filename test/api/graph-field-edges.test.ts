@@ -78,6 +78,23 @@ describe('edges of a member of documents from before the index', () => {
     await until(async () => (await statusOf(server, table)).source_coverage?.failed === 2);
   });
 
+  test('are there too where a transform comes before them, of another member or of one of two fields', async () => {
+    await using server = await startTestServer();
+    const many = Array.from({ length: 3_000 }, (_, at) => [`k${at}`, { base: { key: 'm' }, next: `n${at}` }] as const);
+    const table = await filled(server, 1, Object.fromEntries(many));
+    const created = createIndex(server, table, {
+      ...byBase,
+      edge_types: [...byBase.edge_types, { name: 'then', field: 'next' }],
+    });
+    for (let at = 2_999; at >= 0; at -= 250) {
+      const operations =
+        at % 500 < 250 ? [{ op: '$set', path: 'seen', value: 1 }] : [{ op: '$set', path: 'next', value: 'z' }];
+      expect(await table.batch({ transforms: [{ key: `k${at}`, operations }] })).toMatchObject({ status: 201 });
+    }
+    expect((await created).body).toMatchObject({ name: 'g' });
+    expect(await whole(server, table)).toMatchObject({ edge_count: 6_000 });
+  });
+
   test('of a tree are made when the documents are written once more, and counted until then', async () => {
     await using server = await startTestServer();
     const table = await filled(server, 1, { a: { base: { key: 'b' } }, b: {} });

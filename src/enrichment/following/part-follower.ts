@@ -65,6 +65,7 @@ export class PartFollower implements PartProducer {
   #cursor: Cursor;
   #silentPages = 0;
   #produced = 0;
+  #writtenParts = 0;
   #blocker: ProductionReport['blocker'];
   #isWorking = false;
   readonly #requests: (() => Promise<void>)[] = [];
@@ -209,14 +210,25 @@ export class PartFollower implements PartProducer {
   /** Documents that were written since the index exists, a page of them. */
   async #live(): Promise<void> {
     const head = this.#range.head();
-    // Later documents have their part already; a note of an older one that failed goes with its next write.
-    if (this.#definition.ofOlderDocuments && this.#failures.failed === 0)
-      return this.#move({ ...this.#cursor, liveAfter: head });
+    // The note of a failure goes with the next write of its document.
+    if (this.#cursor.isEnded && this.#failures.failed === 0) return this.#move({ ...this.#cursor, liveAfter: head });
+    const written = this.#writtenParts;
     const page = this.#range.stored.feed.read(this.#cursor.liveAfter, this.#feedRows);
     const through = page?.lastSequence ?? head;
     const rows = page ? documentsOf(page.frame) : [];
     const gone = page ? tombstonesOf(page.frame) : [];
     await this.#cover(rows, gone, (sequence) => ({ ...this.#cursor, liveAfter: sequence ?? through }));
+    if (this.#definition.ofOlderDocuments && written === this.#writtenParts) await this.#endAt(head);
+  }
+
+  /**
+   * Ends the following where all documents up to `head`, which was read before they were looked at, had their parts. One that was
+   * given its part while it was written once more has none, and comes again behind that: then it has not ended.
+   */
+  async #endAt(head: number): Promise<void> {
+    const { isEnded, liveAfter } = this.#cursor;
+    if (isEnded || isBehind(this.#cursor) || liveAfter < head) return;
+    await this.#append([], new Map(), [], { ...this.#cursor, isEnded: true });
   }
 
   /** Documents from before the index; stops at the end of a batch where something was written meanwhile. */
@@ -332,8 +344,8 @@ export class PartFollower implements PartProducer {
     }
     for (const { key, value } of changes) frame.append(rowKind.state, key, value);
     this.#silentPages = frame.rowCount === 0 ? this.#silentPages + 1 : 0;
-    const endsBackfill = isBehind(this.#cursor) && !isBehind(cursor);
-    if (frame.rowCount > 0 || this.#silentPages >= silentPagesMax || endsBackfill) {
+    const ends = cursor.isEnded && !this.#cursor.isEnded;
+    if (frame.rowCount > 0 || this.#silentPages >= silentPagesMax || ends) {
       frame.append(rowKind.state, cursorKey(this.#definition.partId), noteBytes(cursor));
       this.#silentPages = 0;
       await this.#write(frame);
@@ -352,6 +364,7 @@ export class PartFollower implements PartProducer {
     const { partId } = this.#definition;
     if (isMade(outcome)) {
       const body = madeBody(partId, outcome);
+      this.#writtenParts += 1;
       const part = frame.append(rowKind.partPut, row.key, body);
       frame.setRequiredSequence(part, row.sequence);
       if (outcome.kind === 'artifact' && outcome.keepsDeclared) frame.setFlags(part, rowKeepsDeclared);

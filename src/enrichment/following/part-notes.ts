@@ -15,6 +15,8 @@ export interface Cursor {
   liveAfter: number;
   backfillAfter: number;
   backfillUntil: number;
+  /** Every document has its part, and later ones are written with it: nothing is followed any more. */
+  isEnded?: boolean;
 }
 
 /** A document whose part could not be made. */

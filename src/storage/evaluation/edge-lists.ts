@@ -119,14 +119,18 @@ export class EdgeLists {
       const ordinal = before?.ordinal;
       const stated = this.#withoutDead(now, changedTypes, ordinal, rules.partId);
       const list = this.#merged(rules.partId, stated, { ordinal, keepsDeclared: true, key: () => key });
-      changed.set(rules.partId, list);
+      // A list says that its document was written since the index is there, also where nothing of it is left.
+      changed.set(rules.partId, list ?? (now.length > 0 ? edgesBody(rules.partId, []) : undefined));
     }
     return changed;
   }
 
-  /** Without the edges of unchanged fields that are gone: only a field that changes states its edges again. */
+  /**
+   * Without the edges of unchanged fields that are gone: only a field that changes states its edges again. A document from
+   * before the index has no list, and none of its edges is gone.
+   */
   #withoutDead(edges: Edge[], changedTypes: ReadonlySet<string>, ordinal: number | undefined, partId: number): Edge[] {
-    if (ordinal === undefined) return edges;
+    if (ordinal === undefined || !this.#file.loadPart(ordinal, partId)) return edges;
     const expiredMs = this.#expiredMs(partId);
     const live = namesOf(this.#held(ordinal, partId).filter((edge) => this.#isLive(edge, expiredMs)));
     return edges.filter((edge) => changedTypes.has(edge.type) || live.has(nameOf(edge)));
