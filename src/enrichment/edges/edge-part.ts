@@ -1,4 +1,3 @@
-import { limits } from '../../config/limits.ts';
 import type { GraphDefinition } from '../../index-kinds/graph.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { edgeStamp } from '../../lib/parts/edge-stamp.ts';
@@ -6,9 +5,9 @@ import { type Edge, edgesBody } from '../../lib/parts/edges-part.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { GraphWrites } from '../../storage/write-request.ts';
 import type { Source } from '../derive-source.ts';
-import type { Batch, DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
-import type { PartOutcome } from '../following/part-outcome.ts';
+import type { DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
 import { type DerivedEdge, deriveEdges, type EdgeRecipe } from './derived-edges.ts';
+import { EdgeBatch, type MadeEdges } from './edge-batch.ts';
 import type { Render } from './expression.ts';
 
 interface EdgeMaker {
@@ -32,12 +31,13 @@ export function edgePart(
   if (derived === undefined || sourcePartId === undefined) return undefined;
   const recipe = { source: derived, edgeTypes, maxEdges };
   const fingerprint = JSON.stringify([recipe, sourcePartId]);
+  const maker = { recipe, fingerprint, render, clock };
   return {
     partId,
     source: { field: undefined, template: undefined, artifact: sourcePartId },
     fingerprint,
     graphs: rulesOfMadeEdges(definition),
-    batches: () => () => new EdgeBatch({ recipe, fingerprint, render, clock }),
+    batches: () => () => new EdgeBatch((...document) => makeEdges(maker, ...document)),
   };
 }
 
@@ -47,61 +47,32 @@ export function rulesOfMadeEdges({ name, partId, ttlMs }: GraphDefinition): Grap
   return { indexes: [rules], rangeIds: [], heads: [] };
 }
 
-/** Lists of edges of documents; nothing is asked of a model. */
-class EdgeBatch implements Batch {
-  readonly #maker: EdgeMaker;
-  readonly #made: { row: DocumentRow; outcome: PartOutcome }[] = [];
-  #bytes = 0;
-
-  constructor(maker: EdgeMaker) {
-    this.#maker = maker;
-  }
-
-  get isFull(): boolean {
-    return this.#bytes >= limits.enrichmentBatchBytes;
-  }
-
-  /** Of those that have to be worked on by a model. */
-  get sourceCount(): number {
-    return 0;
-  }
-
-  add(row: DocumentRow, source: Source, held: HeldPart | undefined): Promise<void> | undefined {
-    const settle = (outcome: PartOutcome) => void this.#made.push({ row, outcome });
-    if (source.kind === 'none') return settle({ kind: 'none' });
-    if (source.kind === 'invalid') return settle({ kind: 'failed', error: source.error, isFinal: true });
-    if (source.kind !== 'text') return settle({ kind: 'failed', error: notJson(), isFinal: true });
-    const stamp = edgeStamp(row.sequence, `${this.#maker.fingerprint}\0${source.text}`);
-    if (held?.hash && Buffer.compare(held.hash, stamp) === 0) return settle({ kind: 'kept' });
-    return this.#outcomeOf(row, source.text, stamp).then(settle);
-  }
-
-  async #outcomeOf(row: DocumentRow, text: string, stamp: Uint8Array): Promise<PartOutcome> {
-    const { recipe, render, clock } = this.#maker;
-    try {
-      const material = {
-        key: decoder.decode(row.key),
-        document: parsed(decoder.decode(row.body)),
-        artifact: parsed(text),
-      };
-      const derived = await deriveEdges(recipe, material, render);
-      if (derived.length === 0) return { kind: 'none' };
-      const nowMs = clock.nowMs();
-      const edges = derived.map((edge) => listed(edge, row.sequence, nowMs));
-      this.#bytes += text.length;
-      return { kind: 'artifact', body: (partId) => edgesBody(partId, edges, stamp) };
-    } catch (error) {
-      if (error instanceof ServiceError) return { kind: 'failed', error, isFinal: true };
-      throw error;
-    }
-  }
-
-  run(): Promise<{ row: DocumentRow; outcome: PartOutcome }[]> {
-    return Promise.resolve(this.#made);
-  }
+async function makeEdges(
+  { recipe, fingerprint, render, clock }: EdgeMaker,
+  row: DocumentRow,
+  source: Source,
+  held: HeldPart | undefined,
+): Promise<MadeEdges> {
+  if (source.kind === 'none') return { outcome: { kind: 'none' }, bytes: 0 };
+  if (source.kind === 'invalid') throw source.error;
+  if (source.kind !== 'text') throw notJson();
+  const { text } = source;
+  const stamp = edgeStamp(row.sequence, `${fingerprint}\0${text}`);
+  if (held?.hash && Buffer.compare(held.hash, stamp) === 0) return { outcome: { kind: 'kept' }, bytes: 0 };
+  const material = {
+    key: decoder.decode(row.key),
+    document: parsed(decoder.decode(row.body)),
+    artifact: parsed(text),
+  };
+  const derived = await deriveEdges(recipe, material, render);
+  if (derived.length === 0) return { outcome: { kind: 'none' }, bytes: 0 };
+  const nowMs = clock.nowMs();
+  const edges = derived.map((edge) => listed(edge, row.sequence, nowMs));
+  return { outcome: { kind: 'artifact', body: (partId) => edgesBody(partId, edges, stamp) }, bytes: text.length };
 }
 
-function listed(edge: DerivedEdge, since: number, nowMs: number): Edge {
+/** `since`: the sequence of the document that it is made of. */
+export function listed(edge: DerivedEdge, since: number, nowMs: number): Edge {
   return { ...edge, origin: 'derived', createdMs: nowMs, updatedMs: nowMs, since };
 }
 

@@ -1,14 +1,12 @@
-import { limits } from '../../config/limits.ts';
 import type { EdgeTypeConfig, GraphDefinition } from '../../index-kinds/graph.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { memberAt } from '../../lib/document-path.ts';
+import { keysAt } from '../../lib/document-path.ts';
 import { compareEdges, type Edge, edgesBody, edgesMax } from '../../lib/parts/edges-part.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
-import type { Source } from '../derive-source.ts';
-import type { Batch, DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
-import type { PartOutcome } from '../following/part-outcome.ts';
+import type { ServiceError } from '../../protocol/service-error.ts';
+import type { DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
 import { checkEdge, invalidEdge } from './derived-edges.ts';
-import { rulesOfMadeEdges } from './edge-part.ts';
+import { EdgeBatch, type MadeEdges } from './edge-batch.ts';
+import { listed, rulesOfMadeEdges } from './edge-part.ts';
 
 interface FieldEdges {
   readonly edgeTypes: readonly EdgeTypeConfig[];
@@ -27,54 +25,24 @@ export function fieldEdgePart(definition: GraphDefinition, clock: Pick<Clock, 'n
   const edgeTypes = definition.edgeTypes.filter(({ field }) => field !== undefined);
   if (edgeTypes.length === 0) return undefined;
   const { partId, maxEdges } = definition;
+  const fields = { edgeTypes, most: maxEdges || edgesMax, clock };
   return {
     partId,
     source: { field: edgeTypes[0]?.field, template: undefined },
     fingerprint: JSON.stringify(edgeTypes),
     graphs: rulesOfMadeEdges(definition),
     ofOlderDocuments: true,
-    batches: () => () => new FieldEdgeBatch({ edgeTypes, most: maxEdges || edgesMax, clock }),
+    batches: () => () => new EdgeBatch((row, _, held) => makeEdges(fields, row, held)),
   };
 }
 
-class FieldEdgeBatch implements Batch {
-  readonly #edges: FieldEdges;
-  readonly #made: { row: DocumentRow; outcome: PartOutcome }[] = [];
-  #bytes = 0;
-
-  constructor(edges: FieldEdges) {
-    this.#edges = edges;
-  }
-
-  get isFull(): boolean {
-    return this.#bytes >= limits.enrichmentBatchBytes;
-  }
-
-  /** Of those that have to be worked on by a model. */
-  get sourceCount(): number {
-    return 0;
-  }
-
-  /** A document with a list was written since the index is there, or has been here before. */
-  add(row: DocumentRow, _: Source, held: HeldPart | undefined): undefined {
-    this.#bytes += row.body.byteLength;
-    this.#made.push({ row, outcome: held ? { kind: 'kept' } : this.#outcomeOf(row) });
-  }
-
-  #outcomeOf(row: DocumentRow): PartOutcome {
-    try {
-      const edges = edgesOf(row, this.#edges);
-      if (edges.length === 0) return { kind: 'none' };
-      return { kind: 'artifact', body: (partId) => edgesBody(partId, edges), keepsDeclared: true };
-    } catch (error) {
-      if (error instanceof ServiceError) return { kind: 'failed', error, isFinal: true };
-      throw error;
-    }
-  }
-
-  run(): Promise<{ row: DocumentRow; outcome: PartOutcome }[]> {
-    return Promise.resolve(this.#made);
-  }
+/** A document with a list was written since the index is there, or has been here before. */
+function makeEdges(fields: FieldEdges, row: DocumentRow, held: HeldPart | undefined): MadeEdges {
+  const bytes = row.body.byteLength;
+  if (held) return { outcome: { kind: 'kept' }, bytes };
+  const edges = edgesOf(row, fields);
+  if (edges.length === 0) return { outcome: { kind: 'none' }, bytes };
+  return { outcome: { kind: 'artifact', body: (partId) => edgesBody(partId, edges), keepsDeclared: true }, bytes };
 }
 
 /** Sorted, each once. Fails with `invalid_edge`, as a write of the document would. */
@@ -87,8 +55,7 @@ function edgesOf({ key, body, sequence }: DocumentRow, { edgeTypes, most, clock 
       if (rules.topology === 'tree') throw unproven(rules);
       const edge = { type: rules.name, target, weight: 1, metadata: '' };
       checkEdge(edge, decoder.decode(key), {}, rules);
-      const times = { createdMs: nowMs, updatedMs: nowMs, since: sequence };
-      edges.set(`${edge.type}\0${target}`, { ...edge, origin: 'derived', ...times });
+      edges.set(`${edge.type}\0${target}`, listed(edge, sequence, nowMs));
     }
   }
   if (edges.size > most) throw invalidEdge(`the document would have ${edges.size} edges; the index takes ${most}`);
@@ -102,10 +69,7 @@ function unproven({ name }: EdgeTypeConfig): ServiceError {
 }
 
 function targetsIn(document: unknown, { field = '' }: EdgeTypeConfig): string[] {
-  const value = memberAt(document, field.split('.')) ?? [];
-  const targets = Array.isArray(value) ? value : [value];
-  if (!targets.every((target) => typeof target === 'string')) {
-    throw invalidEdge(`the field "${field}" must hold a key or an array of keys`);
-  }
-  return targets.filter((target) => target !== '');
+  const targets = keysAt(document, field);
+  if (targets) return targets;
+  throw invalidEdge(`the field "${field}" must hold a key or an array of keys`);
 }

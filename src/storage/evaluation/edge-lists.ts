@@ -1,6 +1,6 @@
 import type { DocumentFrame } from '../../lib/document-frame.ts';
 import { rowKeepsDeclared } from '../../lib/document-frame.ts';
-import { memberAt } from '../../lib/document-path.ts';
+import { keysAt } from '../../lib/document-path.ts';
 import { compareEdges, type Edge, edgeCountOf, edgesBody, edgesMax, readEdges } from '../../lib/parts/edges-part.ts';
 import { formOfBody, partForm, partIdOfBody, sourceHashOf } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -140,25 +140,15 @@ export class EdgeLists {
   #derived({ fields, name }: GraphRules, document: unknown, key: string): Edge[] {
     const edges = new Map<string, Edge>();
     for (const { type, path } of fields) {
-      const value = memberAt(document, path.split('.'));
-      const targets = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
+      const targets = keysAt(document, path);
+      if (!targets) {
+        const message = `document "${key}": "_edges.${name}" makes edges of the field "${path}", which must hold a key or an array of keys`;
+        throw new ServiceError('invalid_edge', message);
+      }
+      const [createdMs, updatedMs] = [this.#timeMs, this.#timeMs];
       for (const target of targets) {
-        if (typeof target !== 'string') {
-          const message = `document "${key}": "_edges.${name}" makes edges of the field "${path}", which must hold a key or an array of keys`;
-          throw new ServiceError('invalid_edge', message);
-        }
-        const [createdMs, updatedMs] = [this.#timeMs, this.#timeMs];
-        const edge: Edge = {
-          type,
-          target,
-          origin: 'derived',
-          weight: 1,
-          createdMs,
-          updatedMs,
-          since: 0,
-          metadata: '',
-        };
-        if (target !== '') edges.set(`${type}\0${target}`, edge);
+        const times = { createdMs, updatedMs, since: 0 };
+        edges.set(`${type}\0${target}`, { type, target, origin: 'derived', weight: 1, ...times, metadata: '' });
       }
     }
     return [...edges.values()].sort(compareEdges);

@@ -241,8 +241,8 @@ impl TableMapping {
 /// The first of the names that a path is made of: the longest that is declared with dots of its own, or what stands before the first
 /// dot.
 fn first_name<'p>(parent: &SchemaCursor, names: &'p str) -> &'p str {
-    let dots = || names.match_indices('.').map(|(at, _)| at);
-    let Some(first) = dots().next() else { return names };
-    let ends = std::iter::once(names.len()).chain(dots().skip(1).collect::<Vec<_>>().into_iter().rev());
-    ends.map(|end| &names[..end]).find(|name| parent.declares(name)).unwrap_or(&names[..first])
+    let Some(first_dot) = names.find('.') else { return names };
+    let later_dots = names.rmatch_indices('.').map(|(at, _)| at).take_while(|at| *at > first_dot);
+    let ends = std::iter::once(names.len()).chain(later_dots);
+    ends.map(|end| &names[..end]).find(|name| parent.declares(name)).unwrap_or(&names[..first_dot])
 }
