@@ -44,7 +44,7 @@ function configurationPage(): string {
 A value comes from the first of: command line flag, environment variable, configuration file (\`--config FILE\` or
 \`SUNDEW__CONFIG\`; YAML, or JSON when its name ends in \`.json\`), default. \`sundew config show --origin\` prints every
 value with the layer that it comes from. Durations are written \`30s\`, \`5m\`, \`24h\`, \`7d\`, sizes \`512MiB\`. A key that
-does not exist is an error.
+does not exist is an error; a top key of the file that nothing is known of is left out, with a warning.
 
 ${table(['key', 'flag', 'variable', 'kind', 'default', 'meaning'], rows)}
 

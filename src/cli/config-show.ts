@@ -17,7 +17,8 @@ export const configShow: Verb = {
       context.explain('usage: sundew config show [--origin] [--json]\n');
       return exitCodes.usage;
     }
-    const { table, values, origins, hash } = configOf(context);
+    const { table, values, origins, hash, warnings } = configOf(context);
+    for (const warning of warnings) context.explain(`${warning}\n`);
     const rows = Object.entries(table).map(([name, option]) => {
       return { key: option.key, value: shownValue(option, values[name]) ?? '', origin: origins[name] ?? 'default' };
     });

@@ -51,6 +51,7 @@ export async function runServer(
   config.onChange(({ logLevel }) => {
     logger.level = logLevel;
   });
+  warnOf(config, logger);
   const secured = tls === undefined ? undefined : { files: tls, ...(await import('./tls.ts')) };
   const listener = listenerOf(address, loaded.config.keepAliveMs, secured?.openTls(secured.files));
   if (tls === undefined && loaded.config.authEnabled && address.host !== '127.0.0.1' && address.host !== '::1') {
@@ -129,10 +130,15 @@ function stopSignals(logger: Logger): Promise<number> {
   });
 }
 
+function warnOf({ warnings }: RunningConfig, logger: Logger): void {
+  for (const warning of warnings) logger.warn(warning);
+}
+
 function onReloadSignal(config: RunningConfig, logger: Logger): void {
   process.on('SIGHUP', () => {
     try {
       const waiting = config.reload();
+      warnOf(config, logger);
       logger.info('configuration reloaded', { needs_restart: waiting.length === 0 ? undefined : waiting.join(', ') });
     } catch (error) {
       logger.error('configuration not reloaded; what ran before still runs', {}, error);

@@ -33,6 +33,8 @@ export interface LoadedConfig extends LoadedOptions<Config> {
   readonly values: Readonly<Record<string, unknown>>;
   /** Variables of the environment that credentials may refer to. */
   readonly variables: ReadonlyMap<string, string>;
+  /** Clauses about keys of the file that nothing is known of. */
+  readonly warnings: readonly string[];
 }
 
 const variablePrefix = 'SUNDEW__';
@@ -53,9 +55,10 @@ export function loadConfig(given: ConfigSources): LoadedConfig {
     ...options,
     ...tableOfSections(sections, [...fromFile.keys()], Object.keys(environment)),
   };
-  const { config: values, origins, hash } = loadTable(table, sources, fromFile);
+  const { known, warnings } = withoutUnknownSections(table, sources.file, fromFile);
+  const { config: values, origins, hash } = loadTable(table, sources, known);
   const config = configOfValues(values);
-  return { config, origins, hash, table, values, variables: variablesOf(config, environment) };
+  return { config, origins, hash, table, values, variables: variablesOf(config, environment), warnings };
 }
 
 /** The options by their names, the entries of each section by theirs. Throws `ConfigError` where an entry is at odds. */
@@ -121,9 +124,28 @@ function read(option: Option<unknown>, raw: unknown, where: string): unknown {
   }
 }
 
+function keysOf(table: OptionTable): string[] {
+  return Object.values(table).flatMap((option) => [option.key, ...(option.aliases ?? [])]);
+}
+
+/** A file may be shared with other programs: top keys that mean nothing here are passed over, and told of. */
+function withoutUnknownSections(table: OptionTable, file: string | undefined, fromFile: ReadonlyMap<string, unknown>) {
+  const topOf = (key: string) => key.split('.', 1)[0] ?? '';
+  const tops = new Set([...keysOf(table), ...Object.values(sections).map(({ key }) => key)].map(topOf));
+  const [known, unknown] = [new Map<string, unknown>(), new Set<string>()];
+  for (const [key, value] of fromFile) {
+    if (tops.has(topOf(key))) known.set(key, value);
+    else unknown.add(topOf(key));
+  }
+  const warnings = [...unknown].map((top) =>
+    withGuess(`${file} has an unknown key "${top}", which is left out`, top, tops),
+  );
+  return { known, warnings };
+}
+
 function refuseUnknown(table: OptionTable, sources: ConfigSources, fromFile: ReadonlyMap<string, unknown>): void {
   const all = Object.values(table);
-  const keys = all.flatMap((option) => [option.key, ...(option.aliases ?? [])]);
+  const keys = keysOf(table);
   const within = [...keys, ...Object.values(sections).map(({ key }) => `${key}.`)];
   for (const [key, value] of fromFile) {
     // An empty section says nothing; an empty entry of a named one is there, and is looked at as a whole.
@@ -145,9 +167,12 @@ function isEmpty(value: unknown): boolean {
 }
 
 function refuse(word: string, known: readonly string[], message: string): void {
-  if (known.includes(word)) return;
+  if (!known.includes(word)) throw new ConfigError(withGuess(message, word, known));
+}
+
+function withGuess(message: string, word: string, known: Iterable<string>): string {
   const guess = didYouMean(word, known);
-  throw new ConfigError(`${message}${guess === undefined ? '' : `; did you mean ${guess}?`}`);
+  return guess === undefined ? message : `${message}; did you mean ${guess}?`;
 }
 
 /** A value in writing, as far as it may be seen: of a secret only its references to others. */

@@ -24,11 +24,13 @@ export class RunningConfig {
   #failures = 0;
   #lastFailed = false;
   #needsRestart = false;
+  #warnings: readonly string[];
   readonly #load: () => LoadedConfig;
   readonly #listeners: ((config: Config) => void)[] = [];
 
   constructor(loaded: LoadedConfig, load: () => LoadedConfig) {
     this.#loaded = loaded;
+    this.#warnings = loaded.warnings;
     this.#load = load;
   }
 
@@ -39,6 +41,11 @@ export class RunningConfig {
   /** Variables of the environment that credentials may refer to. */
   get variables(): ReadonlyMap<string, string> {
     return this.#loaded.variables;
+  }
+
+  /** Those of the last reading of the file. */
+  get warnings(): readonly string[] {
+    return this.#warnings;
   }
 
   get state(): ConfigGeneration {
@@ -69,6 +76,7 @@ export class RunningConfig {
     }
     this.#successes += 1;
     this.#lastFailed = false;
+    this.#warnings = fresh.warnings;
     const before = this.#loaded.values;
     const names = new Set([...Object.keys(before), ...Object.keys(fresh.values)]);
     const changed = [...names].filter((name) => !Bun.deepEquals(fresh.values[name], before[name]));

@@ -57,6 +57,36 @@ describe('an enrichment', () => {
     });
     expect(second).toMatchObject({ _content: 'κλμνξοπρ', _start_char: 10, _end_char: 18 });
     expect(third).toBeUndefined();
+    expect(second).toMatchObject({ body: 'κλμνξοπρ', _source_field: 'body', _mime_type: 'text/plain' });
+    expect([second?._start_offset, second?._end_offset]).toEqual([22, 38]);
+    const { artifacts } = (await server.send('GET', '/db/v1/tables/windows/documents/soup/artifacts')).body as {
+      artifacts: { source_hash: string }[];
+    };
+    expect(second?.provenance).toEqual({
+      document_id: 'soup',
+      artifact_name: 'steps',
+      source_kind: 'field',
+      source_field: 'body',
+      source_hash: artifacts[0]?.source_hash,
+      chunk_index: 1,
+      chunk_count: 2,
+    });
+  });
+
+  test('of kind chunk says of a template or another artifact that the text comes from there', async () => {
+    await createTable('origins');
+    await put('origins', 'copy', { kind: 'asset', template: '{{title}}: {{body}}' });
+    await put('origins', 'of-copy', { kind: 'chunk', source_artifact_name: 'copy', chunk_size: 100 });
+    await put('origins', 'of-template', { kind: 'chunk', template: '{{body}}!', chunk_size: 100 });
+    await write('origins', { inserts: { soup: { title: 'Crème', body: 'leek' } } });
+    const { _chunks } = await lookup('origins', 'soup', '_chunks');
+    const [ofCopy] = (_chunks as Record<string, Json[]>)['of-copy'] ?? [];
+    const [ofTemplate] = (_chunks as Record<string, Json[]>)['of-template'] ?? [];
+    expect(ofCopy).toMatchObject({ _content: 'Crème: leek', _start_offset: 0, _end_offset: 12 });
+    expect(ofCopy?.provenance).toMatchObject({ source_kind: 'artifact', source_artifact_name: 'copy' });
+    expect(ofTemplate).toMatchObject({ _content: 'leek!', _start_offset: 0, _end_offset: 5 });
+    expect(ofTemplate?.provenance).toMatchObject({ source_kind: 'template' });
+    for (const chunk of [ofCopy, ofTemplate]) expect(chunk).not.toContainKey('_source_field');
   });
 
   test('cuts by tokens where it has a chunker, and shows its chunks with ids and references', async () => {

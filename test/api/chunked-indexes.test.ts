@@ -217,6 +217,16 @@ describe('the chunks of a document', () => {
       _artifact_name: 'parts_chunks',
       _source_field: 'text',
       _mime_type: 'text/plain',
+      text: 'café crème 😀 now.',
+      provenance: {
+        document_id: 'a',
+        artifact_name: 'parts_chunks',
+        source_kind: 'field',
+        source_field: 'text',
+        source_hash: expect.stringMatching(/^[0-9a-f]{32}$/),
+        chunk_index: 1,
+        chunk_count: 3,
+      },
     });
     for (const dotted of ['_chunks.parts_chunks', '_chunks.parts']) {
       expect((await lookup('pieces', dotted))._chunks).toEqual(_chunks as Chunks);

@@ -1,9 +1,9 @@
-import { limits } from '../../config/limits.ts';
 import {
   type ArtifactConfig,
   type ArtifactDefinition,
   chunkerOf,
   embedderConfigOf,
+  executionOf,
 } from '../../index-kinds/configuration/artifact-config.ts';
 import { isMembers } from '../../index-kinds/configuration/chunker-config.ts';
 import type { SliceBounds } from '../../lib/concurrency/slices-within.ts';
@@ -23,13 +23,11 @@ import { vectorSetMaker } from './vector-maker.ts';
 interface Maker {
   readonly make: PartMaker;
   readonly media: PartSource['media'];
-  /** Sources in a batch, unless the enrichment says so. */
-  readonly batchItems: number;
 }
 
 /** The producer of the artifacts of an enrichment. Throws `invalid_request` and `unknown_provider`. */
 export function artifactPart({ partId, config, source }: ArtifactDefinition, find: FindModels): FollowedPart {
-  const { make, media, batchItems } = makerOf(config, find);
+  const { make, media } = makerOf(config, find);
   const { template, field } = config;
   const makerFingerprint = JSON.stringify([config.kind, makerTraits(config)]);
   return followedArtifact({
@@ -38,33 +36,31 @@ export function artifactPart({ partId, config, source }: ArtifactDefinition, fin
     make,
     makerFingerprint,
     fingerprint: JSON.stringify([makerFingerprint, template ?? null, field ?? null, source?.partId ?? null]),
-    batch: boundsOf(config, batchItems),
+    batch: boundsOf(config),
   });
 }
 
 function makerOf(config: ArtifactConfig, { embedderOf, providerOf }: FindModels): Maker {
-  const batchItems = limits.enrichmentBatchItems;
   switch (config.kind) {
     case 'chunk':
-      return { make: chunkMaker(chunkerOf(config), modelCutter(providerOf)), media: undefined, batchItems };
+      return { make: chunkMaker(chunkerOf(config), modelCutter(providerOf)), media: undefined };
     case 'embedding': {
       const embedder = embedderConfigOf(config);
       const make = vectorSetMaker(() => embedderOf(embedder), config.expected_dims ?? 0, {
         fingerprint: JSON.stringify(makerTraits(config)),
-        request: boundsOf(config, batchItems),
+        request: boundsOf(config),
       });
-      return { make, media: undefined, batchItems };
+      return { make, media: undefined };
     }
     case 'asset': {
       const { produce, readsMedia } = readProducer(config.producer_json, config.content_type, providerOf);
-      const batchItems = limits.producerBatchItems;
-      return { make: assetMaker(() => produce), media: readsMedia ? 'named' : 'taken', batchItems };
+      return { make: assetMaker(() => produce), media: readsMedia ? 'named' : 'taken' };
     }
   }
 }
 
-function boundsOf({ execution }: ArtifactConfig, batchItems: number): SliceBounds {
-  const { batch_items: items = batchItems, batch_bytes: bytes = limits.enrichmentBatchBytes } = execution ?? {};
+function boundsOf(config: ArtifactConfig): SliceBounds {
+  const { batch_items: items, batch_bytes: bytes } = executionOf(config);
   return { items, bytes };
 }
 

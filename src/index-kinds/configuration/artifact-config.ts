@@ -25,7 +25,12 @@ export interface ArtifactConfig {
   readonly full_text_index: boolean;
   readonly content_type?: string;
   readonly producer_json?: unknown;
-  readonly execution?: { readonly batch_items?: number; readonly batch_bytes?: number };
+  readonly execution?: Partial<Execution>;
+}
+
+interface Execution {
+  readonly batch_items: number;
+  readonly batch_bytes: number;
 }
 
 /** An enrichment of a table, with all that it is made by. */
@@ -80,7 +85,8 @@ export function readArtifactConfig(name: string, given: ArtifactEnrichment): Art
     ...readSource(said),
     ...taken(said, ['expected_dims', 'vector_space', 'chunk_size', 'chunk_overlap', 'chunker_json', 'content_type']),
     full_text_index: said.full_text_index ?? false,
-    ...taken(said, ['producer_json', 'execution']),
+    ...taken(said, ['producer_json']),
+    ...unusualExecution(kind, said.execution ?? {}),
   };
   if (kind === 'chunk') chunkerOf(config);
   if (kind === 'embedding' && config.producer_json === undefined) {
@@ -108,13 +114,33 @@ export function embedderConfigOf({ producer_json: given }: ArtifactConfig): Prov
   return readProviderConfig(form.config, 'embed', 'producer_json.config');
 }
 
+/** How much is made together at most: texts in one request to a model, or sources of which a producer is asked side by side. */
+export function executionOf({ kind, execution }: Pick<ArtifactConfig, 'kind' | 'execution'>): Execution {
+  const usualItems = kind === 'asset' ? limits.producerBatchItems : limits.enrichmentBatchItems;
+  const { batch_items = usualItems, batch_bytes = limits.enrichmentBatchBytes } = execution ?? {};
+  return { batch_items, batch_bytes };
+}
+
+/** Only where it is not the usual one: a configuration that is given back as it is shown is still the same. */
+function unusualExecution(kind: ArtifactKind, execution: Partial<Execution>): Pick<ArtifactConfig, 'execution'> {
+  const usual = executionOf({ kind });
+  const { batch_items, batch_bytes } = executionOf({ kind, execution });
+  const unusual = {
+    ...(batch_items === usual.batch_items ? {} : { batch_items }),
+    ...(batch_bytes === usual.batch_bytes ? {} : { batch_bytes }),
+  };
+  return Object.keys(unusual).length === 0 ? {} : { execution: unusual };
+}
+
 /** The configuration as it may be shown: every member of the interface but `producer_json`, which may hold a key. */
-export function shownArtifact({ producer_json: _, ...config }: ArtifactConfig): ArtifactEnrichment {
+export function shownArtifact(artifact: ArtifactConfig): ArtifactEnrichment {
+  const { producer_json: _, ...config } = artifact;
   return {
     ...{ field: '', template: '', source_artifact_name: '', expected_dims: 0, vector_space: '' },
     ...{ chunk_size: 0, chunk_overlap: 0, chunker_json: '', content_type: '' },
     ...(config as ArtifactEnrichment),
     chunker_json: textOf(config.chunker_json),
+    execution: executionOf(artifact),
   };
 }
 

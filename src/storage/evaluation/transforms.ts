@@ -61,9 +61,15 @@ function applyOne(document: Members, operation: TransformOperation, timestamp: s
     case '$rename':
       return typeof value === 'string' && rename(document, segments, pathSegments(value));
     case '$inc':
-      return arithmetic(document, operation, (held, operand) => held + operand);
+      return arithmetic(document, operation, {
+        ofNumbers: (held, operand) => held + operand,
+        ofIntegers: (held, operand) => held + operand,
+      });
     case '$mul':
-      return arithmetic(document, operation, (held, operand) => held * operand);
+      return arithmetic(document, operation, {
+        ofNumbers: (held, operand) => held * operand,
+        ofIntegers: (held, operand) => held * operand,
+      });
     case '$min':
       return keepExtreme(document, segments, value, -1);
     case '$max':
@@ -167,17 +173,29 @@ function isCount(value: number): boolean {
   return Number.isInteger(value) && Math.abs(value) <= integerMax;
 }
 
+function isWithin(value: bigint): boolean {
+  return value >= -BigInt(integerMax) && value <= BigInt(integerMax);
+}
+
+interface Computation {
+  ofNumbers(held: number, operand: number): number;
+  /** The same without rounding. */
+  ofIntegers(held: bigint, operand: bigint): bigint;
+}
+
 function arithmetic(
   document: Members,
   { op, path, value: operand }: TransformOperation,
-  compute: (held: number, operand: number) => number,
+  { ofNumbers, ofIntegers }: Computation,
 ): boolean {
   if (typeof operand !== 'number') return false;
   return replace(document, pathSegments(path), (held) => {
     const base = held === absent ? 0 : held;
     if (typeof base !== 'number') return absent;
-    const result = compute(base, operand);
-    if (isCount(base) && isCount(operand) && !Number.isSafeInteger(result)) {
+    const result = ofNumbers(base, operand);
+    // A double of 2^53 may be a sum that was rounded to it.
+    const isInDoubt = isCount(base) && isCount(operand) && !Number.isSafeInteger(result);
+    if (isInDoubt && !isWithin(ofIntegers(BigInt(base), BigInt(operand)))) {
       throw new ServiceError(
         'number_out_of_range',
         `${op} would take "${path}" from ${base} beyond 2^53, where integers are rounded`,

@@ -67,6 +67,25 @@ describe('layers', () => {
   });
 });
 
+describe('a top key that nothing is known of', () => {
+  test('is left out and told of, once, with what it may have meant', () => {
+    const file = 'sever: {port: 1, hosts: [a]}\nreplication_factor: 3\nserver: {port: 9}\nmcp: {}';
+    const { config, warnings } = loadConfig(sources({ file }));
+    expect(config.port).toBe(9);
+    expect(warnings).toEqual([
+      'sundew.yaml has an unknown key "sever", which is left out; did you mean server?',
+      'sundew.yaml has an unknown key "replication_factor", which is left out',
+      'sundew.yaml has an unknown key "mcp", which is left out',
+    ]);
+  });
+
+  test('is not one within a section, or of a section that is no mapping', () => {
+    expect(() => loadConfig(sources({ file: 'server: {prot: 1}' }))).toThrow('unknown key "server.prot"');
+    expect(() => loadConfig(sources({ file: 'server: 1' }))).toThrow('unknown key "server"');
+    expect(loadConfig(sources({ file: 'connections: {}' })).warnings).toEqual([]);
+  });
+});
+
 describe('what is refused, in one sentence', () => {
   const refused: readonly (readonly [Parameters<typeof sources>[0], string])[] = [
     [{ flags: { '--prot': '1' } }, 'unknown option --prot; did you mean --port?'],
@@ -288,7 +307,8 @@ describe('reload', () => {
       reloadSuccesses: 0,
       reloadFailures: 1,
     });
-    reloadWith('log:\n  level: warn\n');
+    reloadWith('log:\n  level: warn\nmcp: {}\n');
+    expect(config.warnings).toEqual(['sundew.yaml has an unknown key "mcp", which is left out']);
     expect(config.state).toMatchObject({
       stale: false,
       lastReloadFailed: false,

@@ -106,7 +106,6 @@ describe('what is refused, in one sentence', () => {
     ['connections: {a: {}}', '"connections.a" has no "kind": give one of inference, external_io'],
     ['connections: {a: {inference: {}}}', '"connections.a" has no "kind": give one of inference, external_io'],
     ['connections: {a: {kind: inference, inferenc: {}}}', 'unknown key "connections.a.inferenc"'],
-    ['conections: {}', 'sundew.yaml has an unknown key "conections"'],
     ['server: {port: {}}', '"server.port" in sundew.yaml must be a whole number'],
     [
       'connections: {a: {kind: external_io, capabilities: [backup.write, backup.wirte]}}',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { limits } from '../../../src/config/limits.ts';
 import {
   chunkerOf,
   readArtifactConfig,
@@ -36,11 +37,15 @@ describe('an enrichment', () => {
       chunker_json: '',
       full_text_index: false,
       content_type: '',
-      execution: { batch_items: 4 },
+      execution: { batch_items: 4, batch_bytes: limits.enrichmentBatchBytes },
     });
     expect(readArtifactConfig('steps', shown)).toEqual(config);
+    const usual = readArtifactConfig('steps', chunk);
+    expect(usual).not.toHaveProperty('execution');
+    expect(readArtifactConfig('steps', shownArtifact(usual))).toEqual(usual);
     const made = readArtifactConfig('made', { ...asset, producer_json: JSON.stringify({ type: 'copy' }) });
     expect(shownArtifact(made)).not.toHaveProperty('producer_json');
+    expect(shownArtifact(made).execution?.batch_items).toBe(limits.producerBatchItems);
   });
 
   test('of kind chunk is cut by its chunker where it has one and windows, into 50 chunks at most unless it says', () => {

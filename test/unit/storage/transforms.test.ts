@@ -61,13 +61,22 @@ describe('transform operations', () => {
   });
 
   test.each([
-    { op: '$inc', path: 'a', value: 1 },
+    { op: '$inc', path: 'a', value: 2 },
     { op: '$mul', path: 'a', value: -3 },
   ])('$op refuses to round an integer', (operation) => {
     for (const held of [2 ** 53 - 1, 2 ** 53]) {
       expect(() => transformed(`{"a":${held}}`, operation)).toThrow('beyond 2^53');
     }
     expect(transformed('{"a":1e20}', operation)).toContain('00000000');
+  });
+
+  test.each<[held: number, operation: TransformOperation, after: number]>([
+    [2 ** 53 - 1, { op: '$inc', path: 'a', value: 1 }, 2 ** 53],
+    [1 - 2 ** 53, { op: '$inc', path: 'a', value: -1 }, -(2 ** 53)],
+    [2 ** 52, { op: '$mul', path: 'a', value: -2 }, -(2 ** 53)],
+    [2 ** 53, { op: '$inc', path: 'a', value: 0 }, 2 ** 53],
+  ])('%d may become exactly 2^53', (held, operation, after) => {
+    expect(JSON.parse(transformed(`{"a":${held}}`, operation))).toEqual({ a: after });
   });
 
   test('a large number stays one that can be written', () => {

@@ -49,9 +49,11 @@ function toolsOf({ tools, tool_choice }: ResponsesRequest): Pick<GenerateBody, '
   }));
   const choice =
     typeof tool_choice === 'object' ? { type: 'function' as const, function: { name: tool_choice.name } } : tool_choice;
+  // Here `auto` is what a request without the member says, with tools or without.
+  const isSaid = choice !== undefined && !(choice === 'auto' && functions.length === 0);
   return {
     ...(functions.length === 0 ? {} : { tools: functions as NonNullable<GenerateBody['tools']> }),
-    ...(choice === undefined ? {} : { tool_choice: choice }),
+    ...(isSaid ? { tool_choice: choice } : {}),
   };
 }
 

@@ -17,12 +17,12 @@ export function readTools(tools: readonly ToolBody[]): FunctionTool[] {
   });
 }
 
-/** Throws `invalid_request` where a call is demanded that cannot be made. */
+/** Throws `invalid_request` where a call may or must be made, and none can be. */
 export function readToolChoice(choice: GenerateBody['tool_choice'], tools: readonly FunctionTool[]): ToolChoice {
   if (choice === undefined || choice === null) return { mode: 'auto', names: undefined, single: false };
-  if (choice === 'auto' || choice === 'none') return { mode: choice, names: undefined, single: false };
+  if (choice === 'none') return { mode: choice, names: undefined, single: false };
   if (tools.length === 0) throw new ServiceError('invalid_request', 'tool_choice: there are no tools to choose from');
-  if (choice === 'required') return { mode: choice, names: undefined, single: false };
+  if (choice === 'auto' || choice === 'required') return { mode: choice, names: undefined, single: false };
   if (choice.type === 'function') return { mode: 'required', names: known([choice], tools), single: true };
   const { mode, tools: allowed } = choice.allowed_tools;
   return { mode, names: known(allowed, tools), single: false };

@@ -2,14 +2,14 @@ import type { ArtifactDefinition } from '../../../index-kinds/configuration/arti
 import { readAsset } from '../../../lib/parts/asset-part.ts';
 import { readChunkSet } from '../../../lib/parts/chunk-set-part.ts';
 import { readDenseSet } from '../../../lib/parts/dense-set-part.ts';
+import { base64url, chunkId } from './shown-chunk.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const jsonType = /^application\/(?:json\b|[\w.-]+\+json\b)/i;
 
-/** The id of an artifact of a document: of its kind, the document's key and the enrichment's name, and of a chunk its number. */
-function artifactId({ name, config }: ArtifactDefinition, key: string, chunk?: number): string {
-  const id = `af1:${config.kind}:${base64url(key)}:${base64url(name)}`;
-  return chunk === undefined ? id : `${id}:${chunk}`;
+/** The id of an artifact of a document: of its kind, the document's key and the enrichment's name. */
+function artifactId({ name, config }: ArtifactDefinition, key: string): string {
+  return `af1:${config.kind}:${base64url(key)}:${base64url(name)}`;
 }
 
 /** An artifact as `_artifacts` shows it. `body` is that of its part. */
@@ -25,7 +25,7 @@ export function shownArtifactOf(definition: ArtifactDefinition, key: string, bod
   switch (config.kind) {
     case 'chunk': {
       const items = readChunkSet(body).map(({ text }, at) => ({
-        _chunk_id: artifactId(definition, key, at),
+        _chunk_id: chunkId(key, name, at),
         _content: text,
       }));
       return JSON.stringify({ ...head, items });
@@ -43,29 +43,4 @@ export function shownArtifactOf(definition: ArtifactDefinition, key: string, bod
       return `${shown.slice(0, -1)},"value":${jsonType.test(mediaType) ? text : JSON.stringify(text)}}`;
     }
   }
-}
-
-/**
- * The chunks of a document as `_chunks` shows them, or the one of them that found it; places are characters (Unicode code
- * points).
- */
-export function shownChunksOf(definition: ArtifactDefinition, key: string, body: Uint8Array, best?: number): string {
-  const wanted = [...readChunkSet(body).entries()].filter(([at]) => best === undefined || at === best);
-  const chunks = wanted.map(([at, { start, end, text }]) => {
-    const id = artifactId(definition, key, at);
-    return {
-      _id: id,
-      _chunk_id: at,
-      _content: text,
-      _start_char: start,
-      _end_char: end,
-      _parent_doc_key: key,
-      _artifact_name: definition.name,
-    };
-  });
-  return JSON.stringify(chunks);
-}
-
-function base64url(text: string): string {
-  return Buffer.from(text).toString('base64url');
 }

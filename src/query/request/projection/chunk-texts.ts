@@ -2,9 +2,10 @@ import { sourceHash, writtenTextOf } from '../../../enrichment/derive-source.ts'
 import type { Templates } from '../../../enrichment/template/templates.ts';
 import type { VectorIndexDefinition } from '../../../index-kinds/all-kinds.ts';
 import { readDenseSpans } from '../../../lib/parts/dense-set-part.ts';
-import { formOfBody, partForm } from '../../../lib/parts/part-body.ts';
+import { formOfBody, partForm, sourceHashOf } from '../../../lib/parts/part-body.ts';
 import { readSparseSpans } from '../../../lib/parts/sparse-set-part.ts';
 import type { TextSpan } from '../../../lib/parts/text-span.ts';
+import { shownChunk } from './shown-chunk.ts';
 
 /** An index that embeds texts in chunks, as answers show what it has embedded. */
 export interface ChunkedIndex {
@@ -36,11 +37,17 @@ export function renderChunks(
   const text = writtenTextOf(document.body, source, templates);
   if (text === undefined) return '[]';
   const bytes = Buffer.from(text);
-  const wanted = [...spansOf(part).entries()].filter(([at]) => number === undefined || at === number);
-  const chunks = wanted.flatMap(([at, span]) => {
-    const content = bytes.subarray(span.start, span.end).toString();
-    const isEmbedded = Buffer.compare(sourceHash(index.vectorFingerprint, content), span.hash) === 0;
-    return isEmbedded ? [chunkMembers(at, span, content, { document, bytes, index })] : [];
+  const spans = spansOf(part);
+  const field = source.template === undefined ? source.field : undefined;
+  const origin = { field, hash: sourceHashOf(part), count: spans.length };
+  const chunks = [...spans.entries()].flatMap(([at, { start, end, hash }]) => {
+    if (number !== undefined && at !== number) return [];
+    const content = bytes.subarray(start, end).toString();
+    if (Buffer.compare(sourceHash(index.vectorFingerprint, content), hash) !== 0) return [];
+    const before = charactersOf(bytes.subarray(0, start).toString());
+    const characters = { start: before, end: before + charactersOf(content) };
+    const chunk = { documentKey: document.key, artifactName: index.chunksName, number: at, content };
+    return [shownChunk({ ...chunk, characters, bytes: { start, end } }, origin)];
   });
   return JSON.stringify(chunks);
 }
@@ -51,37 +58,9 @@ function spansOf(part: Uint8Array): TextSpan[] {
   return form === partForm.sparseSet ? readSparseSpans(part) : [];
 }
 
-function chunkMembers(
-  number: number,
-  { start, end }: TextSpan,
-  content: string,
-  of: { document: { readonly key: string }; bytes: Buffer; index: ChunkedIndex },
-): object {
-  const { document, bytes, index } = of;
-  const before = charactersOf(bytes.subarray(0, start).toString());
-  const field = index.definition.managed?.template === undefined ? index.definition.managed?.field : undefined;
-  return {
-    _id: `af1:chunk:${base64url(document.key)}:${base64url(index.chunksName)}:${number}`,
-    _chunk_id: number,
-    _content: content,
-    _start_char: before,
-    _end_char: before + charactersOf(content),
-    _start_offset: start,
-    _end_offset: end,
-    _parent_doc_key: document.key,
-    _artifact_name: index.chunksName,
-    ...(field === undefined ? {} : { _source_field: field.replace(/^\$\./, '') }),
-    _mime_type: 'text/plain',
-  };
-}
-
 /** Unicode code points. */
 function charactersOf(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) count += 1;
   return count;
-}
-
-function base64url(text: string): string {
-  return Buffer.from(text).toString('base64url');
 }

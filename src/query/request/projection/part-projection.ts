@@ -8,7 +8,8 @@ import type { RangeReader } from '../../../storage/reader/range-reader.ts';
 import type { Hit } from '../../execution/hydrate.ts';
 import type { IndexedBodies } from '../../indexed-bodies.ts';
 import type { ServingIndex } from '../../searchable-table.ts';
-import { shownArtifactOf, shownChunksOf } from './artifact-text.ts';
+import { shownArtifactOf } from './artifact-text.ts';
+import { renderChunkSet } from './chunk-set-text.ts';
 import { type ChunkedIndex, renderChunks } from './chunk-texts.ts';
 import type { Projection, ShownParts } from './projection.ts';
 
@@ -31,6 +32,9 @@ type ReadDocument = { readonly ordinal: number; readonly sequence: number; reado
 
 /** Of a hit, the chunk that each index found it by. */
 type BestChunks = ReadonlyMap<string, number> | undefined;
+
+/** The text of an artifact in an answer. */
+type Render = (definition: ArtifactDefinition, body: Uint8Array) => string;
 
 interface ProjectionScope {
   readonly indexes: readonly ServingIndex[];
@@ -112,7 +116,9 @@ export class PartProjection {
   }
 
   #madePartIds(): number[] {
-    return [...this.#artifacts, ...this.#chunkSets].map(({ partId }) => partId);
+    // The text of a chunk's source says where in it the chunk lies.
+    const cut = this.#chunkSets.flatMap(({ source }) => source ?? []);
+    return [...this.#artifacts, ...this.#chunkSets, ...cut].map(({ partId }) => partId);
   }
 
   #render(bodies: ReadonlyMap<number, Uint8Array>, document: ReadDocument, best: BestChunks): ShownParts {
@@ -120,29 +126,26 @@ export class PartProjection {
       const body = bodies.get(partId);
       return body ? [`${name}:${renderVector(body)}`] : [];
     });
-    const body = this.#chunks.size === 0 || 'text' in document ? '' : decoder.decode(document.body);
+    const hasChunks = this.#chunks.size + this.#chunkSets.length > 0;
+    const body = !hasChunks || 'text' in document ? '' : decoder.decode(document.body);
     const written = { key: document.key, body: 'text' in document ? document.text : body };
     const { templates } = this.#scope;
     const chunks = [...this.#chunks].map(([partId, index]) => {
       const rendered = renderChunks(bodies.get(partId), written, { index, number: best?.get(index.name), templates });
       return `${JSON.stringify(index.chunksName)}:${rendered}`;
     });
-    const key = document.key;
-    const rendered = (definitions: readonly ArtifactDefinition[], render: typeof shownArtifactOf) =>
+    const rendered = (definitions: readonly ArtifactDefinition[], render: Render) =>
       definitions.flatMap((definition) => {
         const body = bodies.get(definition.partId);
-        return body ? [`${JSON.stringify(definition.name)}:${render(definition, key, body)}`] : [];
+        return body ? [`${JSON.stringify(definition.name)}:${render(definition, body)}`] : [];
       });
     const bestOf = (chunkSet: ArtifactDefinition) => this.#indexesOver(chunkSet).map((index) => best?.get(index));
-    const showChunks: typeof shownChunksOf = (definition, document, body) =>
-      shownChunksOf(
-        definition,
-        document,
-        body,
-        bestOf(definition).find((number) => number !== undefined),
-      );
+    const showChunks: Render = (chunkSet, body) => {
+      const number = bestOf(chunkSet).find((each) => each !== undefined);
+      return renderChunkSet(body, { ...written, parts: bodies }, chunkSet, { number, templates });
+    };
     chunks.push(...rendered(this.#chunkSets, showChunks));
-    const artifacts = rendered(this.#artifacts, shownArtifactOf);
+    const artifacts = rendered(this.#artifacts, (artifact, body) => shownArtifactOf(artifact, document.key, body));
     return {
       artifacts: artifacts.length === 0 ? undefined : `{${artifacts.join(',')}}`,
       embeddings: vectors.length === 0 ? undefined : `{${vectors.join(',')}}`,
