@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 2bb36898c21dcb31d10bc1d64c1b3f72d9081eb796d1331618e6c65b677c3f8b
+// SHA-256 of its sources: 8f444b4939a7134c8148a73b79ba2a71fe299e37667e70ccfa490477c9956def
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -116,6 +116,9 @@ export declare function closeGrammar(grammar: number): void;
 
 /** Gives the handle back at once. Queries that run finish; rows that were not committed are lost. */
 export declare function closeIndex(handle: number): Promise<void>;
+
+/** `closeIndex` follows soon: calls that wait for background work end without it. */
+export declare function closeIndexSoon(handle: number): void;
 
 /** Gives a handle back. Frames that are being built finish with their schema. */
 export declare function closeTableSchema(schemaHandle: number): void;

@@ -87,6 +87,11 @@ export class NativeIndex {
     await awaitNative(() => nativeAddon().verifyIndex(this.handle));
   }
 
+  /** `close` follows soon: calls that wait for background work end without it. */
+  closeSoon(): void {
+    callNative(() => nativeAddon().closeIndexSoon(this.handle));
+  }
+
   async close(): Promise<void> {
     await awaitNative(() => nativeAddon().closeIndex(this.handle));
   }

@@ -17,6 +17,8 @@ export interface RangeIndex {
   rest(): Promise<void>;
   /** Checks the checksums of all files. Fails with `index_damaged`. */
   verify(): Promise<void>;
+  /** `close` follows soon: no call waits for background work any more. May be called while another one is under way. */
+  closeSoon(): void;
   close(): Promise<void>;
 }
 

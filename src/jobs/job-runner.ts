@@ -30,13 +30,17 @@ interface JobRunnerDeps {
 interface Active {
   stop: AbortController;
   ended: Promise<void>;
+  /** Ends the pause behind an attempt that has failed. */
+  hurry: () => void;
 }
 
 /** Jobs that run side by side. */
 const runningMax = 2;
-/** Attempts of a job after which it has failed. */
+/** Attempts of a job after which it has failed, unless the last one has met what may pass, such as a full disk. */
 const attemptsMax = 10;
 const retries: Backoff = { firstMs: 1_000, maxMs: 5 * 60_000 };
+/** The longest pause behind an attempt that has met what may pass. */
+const passingMaxMs = 15_000;
 const expiryCheckMs = 60 * 60_000;
 
 /**
@@ -101,6 +105,11 @@ export class JobRunner implements Service {
     await this.#end(jobId, 'cancelled');
   }
 
+  /** Where an attempt has failed, the next one begins now. */
+  hurry(jobId: number): void {
+    this.#active.get(jobId)?.hurry();
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#deps.store.removeExpired(this.#deps.clock.nowMs());
@@ -116,14 +125,15 @@ export class JobRunner implements Service {
   #start(job: JobRecord, stopping: AbortSignal): void {
     const stop = new AbortController();
     const signal = AbortSignal.any([stop.signal, stopping]);
-    const ended = this.#attempts(job, signal).finally(() => {
+    const active: Active = { stop, ended: Promise.resolve(), hurry: () => undefined };
+    this.#active.set(job.jobId, active);
+    active.ended = this.#attempts(job, active, signal).finally(() => {
       this.#active.delete(job.jobId);
       this.#wake();
     });
-    this.#active.set(job.jobId, { stop, ended });
   }
 
-  async #attempts(job: JobRecord, signal: AbortSignal): Promise<void> {
+  async #attempts(job: JobRecord, active: Active, signal: AbortSignal): Promise<void> {
     const { store, clock, onFailed } = this.#deps;
     for (let attempt = job.attempt + 1; !signal.aborted; attempt += 1) {
       try {
@@ -134,9 +144,12 @@ export class JobRunner implements Service {
       } catch (error) {
         if (signal.aborted) return;
         onFailed(job, attempt, error);
-        if (attempt >= attemptsMax && (await this.#ended(job.jobId, 'failed'))) return;
+        if (attempt >= attemptsMax && !mayPass(error) && (await this.#ended(job.jobId, 'failed'))) return;
+        const pauseMs = backoffMs(attempt, mayPass(error) ? { ...retries, maxMs: passingMaxMs } : retries);
+        const hurried = new AbortController();
+        active.hurry = () => hurried.abort();
+        await pause(clock, pauseMs, AbortSignal.any([signal, hurried.signal]));
       }
-      await pause(clock, backoffMs(attempt, retries), signal);
     }
   }
 
@@ -175,4 +188,8 @@ export class JobRunner implements Service {
     this.#wake = () => woken.abort();
     return pause(this.#deps.clock, expiryCheckMs, AbortSignal.any([signal, woken.signal]));
   }
+}
+
+function mayPass(error: unknown): boolean {
+  return error instanceof ServiceError && error.retryable;
 }

@@ -48,6 +48,7 @@ interface TableServiceDeps {
   readonly clock: Clock;
   readonly enrichment: Enrichment;
   readonly defaultShards: number;
+  onServiceFailed(service: string, error: unknown, attempt: number): void;
 }
 
 /** How a staged table is published. */
@@ -79,7 +80,13 @@ export class TableService implements TableLookup {
     this.#clock = deps.clock;
     this.#enrichment = deps.enrichment;
     this.#defaultShards = deps.defaultShards;
-    this.#schemaChange = new SchemaChange(deps.storage, this.#changes, (job) => deps.jobs.submit(job));
+    this.#schemaChange = new SchemaChange({
+      storage: deps.storage,
+      changes: this.#changes,
+      clock: deps.clock,
+      submit: (job) => deps.jobs.submit(job),
+      onServiceFailed: deps.onServiceFailed,
+    });
     const rewrite = new TtlRewrite({
       findTable: (tableId) => this.all().find(({ id }) => id === tableId),
       log: deps.log,
@@ -95,7 +102,7 @@ export class TableService implements TableLookup {
       if (record.state !== 'live') continue;
       const settings = JSON.parse(record.record) as TableSettings;
       const table = this.#adopt(record, settings, await CompiledSchema.compile(settings.schema));
-      await this.#schemaChange.resume(table);
+      this.#schemaChange.resume(table);
     }
   }
 
@@ -218,14 +225,26 @@ export class TableService implements TableLookup {
         throw shownViolation(violation, caller);
       }
       this.#tables.delete(name);
-      await this.#discard(table, (drop) => this.#storage.access.dropping(name, drop));
+      try {
+        await this.#discard(table, (drop) => this.#storage.access.dropping(name, drop));
+      } catch (error) {
+        this.#tables.set(name, table);
+        this.#schemaChange.resume(table);
+        throw error;
+      }
     });
   }
 
+  /** A table that the catalog could not drop stays as it was; what ran in the background has to be started again. */
   async #discard(table: Table, around: (drop: () => Promise<void>) => Promise<void>): Promise<void> {
     table.drop();
-    const heads = await this.#discardRanges(table);
-    await around(() => this.#storage.catalog.dropTable(table.id, this.#clock.nowMs(), heads));
+    try {
+      const heads = await this.#discardRanges(table);
+      await around(() => this.#storage.catalog.dropTable(table.id, this.#clock.nowMs(), heads));
+    } catch (error) {
+      table.keep();
+      throw error;
+    }
     this.#forget(table);
   }
 
@@ -332,12 +351,12 @@ export class TableService implements TableLookup {
         this.#staged.delete(staged.name);
         if (old) this.#forget(old);
         const table = this.#adopt(record, staged.settings, staged.compiledSchema);
-        await this.#schemaChange.resume(table);
+        this.#schemaChange.resume(table);
         return true;
       } catch (error) {
         if (old && this.#tables.get(name) === old) {
           old.keep();
-          await this.#schemaChange.resume(old);
+          this.#schemaChange.resume(old);
         }
         throw error;
       }

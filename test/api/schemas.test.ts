@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test';
+import { ServiceError } from '../../src/protocol/service-error.ts';
+import { CatalogStore } from '../../src/storage/catalog/catalog-store.ts';
 import { until } from '../support/fault/until.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -193,5 +195,31 @@ test('a table is dropped in the midst of a rebuild and of other changes, and its
     for (const answer of await Promise.all(changes)) expect(answer.status).toBe(201);
     expect((await dropped).status).toBe(204);
     for (const answer of await Promise.all(late)) expect([200, 404]).toContain(answer.status);
+  }
+});
+
+test('a rebuild that a full disk keeps from its end serves as soon as there is room', async () => {
+  await using server = await startTestServer();
+  await server.send('POST', '/db/v1/tables/t', {});
+  await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { title: 'soup' } }, sync_level: 'full_text' });
+  const { changeTable } = CatalogStore.prototype;
+  let calls = 0;
+  const change = spyOn(CatalogStore.prototype, 'changeTable').mockImplementation(async function (
+    this: CatalogStore,
+    ...asked
+  ) {
+    calls += 1;
+    // The first is the change itself.
+    if (calls === 2) throw new ServiceError('insufficient_storage', 'the disk is full');
+    return changeTable.apply(this, asked);
+  });
+  try {
+    const properties = { title: { type: 'string', 'x-service-types': ['keyword'] } };
+    const schema = { document_schemas: { doc: { schema: { properties } } } };
+    expect((await server.send('PUT', '/db/v1/tables/t/schema', schema)).status).toBe(200);
+    await until(async () => !('migration' in (await server.send('GET', '/db/v1/tables/t')).body));
+    expect(calls).toBe(3);
+  } finally {
+    change.mockRestore();
   }
 });

@@ -1,10 +1,15 @@
-import { describe, expect, test } from 'bun:test';
+import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test';
+import { JobRunner } from '../../src/jobs/job-runner.ts';
+import { ServiceError } from '../../src/protocol/service-error.ts';
+import { TtlRewrite } from '../../src/tables/upkeep/ttl-rewrite.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
 const hourMs = 3_600_000;
+
+afterEach(() => mock.restore());
 
 async function keysEverywhere(server: TestServer): Promise<{ found: string[]; scanned: string[]; looked: number[] }> {
   const query = await server.send('POST', '/db/v1/tables/t/query', { filter_query: { match_all: {} }, limit: 100 });
@@ -152,5 +157,43 @@ describe('a TTL', () => {
     });
     expect(after.logLines.some((line) => line.includes('the clock jumped'))).toBe(true);
     expect((await keysEverywhere(after)).looked[0]).toBe(404);
+  });
+});
+
+describe('another TTL field', () => {
+  const change = { ttl: { field: 'until', duration: '1h' } };
+
+  test('is taken where the job that reads the bases again has no room on the disk yet, and the job follows', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t', {});
+    spyOn(JobRunner.prototype, 'submit').mockImplementationOnce(async () => {
+      throw new ServiceError('insufficient_storage', 'the disk is full');
+    });
+    const changed = await server.send('PUT', '/db/v1/tables/t/schema', change);
+    expect([changed.status, 'ttl_rewrite' in (await server.send('GET', '/db/v1/tables/t')).body]).toEqual([200, true]);
+    await clock.advance(1_000);
+    await rewritten(server);
+  });
+
+  test('has its job asked for again by the next start where that has failed', async () => {
+    using directory = new TemporaryDirectory();
+    for (let start = 0; start < 3; start += 1) {
+      const clock = new FakeClock();
+      const failures = spyOn(TtlRewrite.prototype, 'run').mockRejectedValue(new Error('a fault'));
+      await using server = await startTestServer({ clock, directory: directory.path });
+      if (start === 0) {
+        await server.send('POST', '/db/v1/tables/t', {});
+        await server.send('PUT', '/db/v1/tables/t/schema', change);
+      }
+      for (let attempt = 0; attempt < 12; attempt += 1) {
+        await until(async () => failures.mock.calls.length > Math.min(attempt, 9));
+        await clock.advance(hourMs);
+      }
+      expect(failures).toHaveBeenCalledTimes(10);
+      mock.restore();
+    }
+    await using server = await startTestServer({ directory: directory.path });
+    await rewritten(server);
   });
 });

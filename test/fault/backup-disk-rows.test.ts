@@ -64,7 +64,7 @@ describe.each(['portable', 'native'])('S07: a full disk and backups of the forma
   );
 
   test(
-    'in the data directory fails the restore and leaves the table as it was; it works once there is room',
+    'in the data directory holds the restore up and leaves the table as it was; it goes on once there is room',
     async () => {
       using archive = new BackupPlace();
       using place = new FaultPlace();
@@ -85,14 +85,8 @@ describe.each(['portable', 'native'])('S07: a full disk and backups of the forma
       await until(async () => full.some(({ acted }) => acted > 0));
       expect(await generations(wire)).toEqual(['second']);
       for (const each of full) each.disarm();
-      // It goes on by itself with a later attempt, or has failed, and never half.
-      const job = await endOfRestore(sender(wire), id);
-      if (job.phase === 'failed') {
-        expect(await generations(wire)).toEqual(['second']);
-        const again = await wire.send('POST', '/db/v1/restore', { ...request, restore_mode: 'overwrite' });
-        const next = await endOfRestore(sender(wire), String((again.body as { job_id: string }).job_id));
-        expect(next.phase).toBe('succeeded');
-      }
+      // It goes on by itself with a later attempt.
+      expect(await endOfRestore(sender(wire), id)).toMatchObject({ phase: 'succeeded' });
       expect(await generations(wire)).toEqual(['first']);
       await fill(wire, 'third');
       await until(async () => (await fetch(`${server.url}/readyz`)).status === 200);

@@ -186,6 +186,32 @@ describe('S07 a full disk', () => {
   );
 
   test(
+    'while a table is dropped: 507, and the table is there as before until it can be dropped',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      await wire.createTable('t', { num_shards: 3 });
+      const inserts = { '!a': { words: 'amber' }, m: { words: 'amber' }, '~z': { words: 'amber' } };
+      expect((await wire.batch('t', { inserts, sync_level: 'full_text' })).status).toBe(201);
+      const full = place.control.arm({ calls: ['write'], path: '/catalog.db', action: 'ENOSPC' });
+      const refused = await wire.send('DELETE', '/db/v1/tables/t');
+      expect(refused).toMatchObject({ status: 507, body: { code: 'insufficient_storage' } });
+      expect(full.acted).toBeGreaterThan(0);
+      expect((await wire.scan('t')).size).toBe(3);
+      expect((await wire.send('POST', '/db/v1/tables/t', {})).status).toBe(409);
+      expect((await wire.batch('t', { inserts: { n: { words: 'amber' } }, sync_level: 'full_text' })).status).toBe(201);
+      await until(async () => (await wire.count('t')) === 4);
+      full.disarm();
+      expect((await wire.send('DELETE', '/db/v1/tables/t')).status).toBe(204);
+      expect((await wire.send('GET', '/db/v1/tables/t')).status).toBe(404);
+      await wire.createTable('t');
+      expect((await wire.scan('t')).size).toBe(0);
+    },
+    timeout,
+  );
+
+  test(
     'while an index makes its checkpoint: writes go on, and a later checkpoint holds',
     async () => {
       using place = new FaultPlace();

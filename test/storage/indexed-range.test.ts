@@ -68,6 +68,7 @@ class KeepingIndex {
       memoryBytes: () => 0,
       rest: async () => {},
       verify: async () => {},
+      closeSoon: () => {},
       close: async () => {},
     };
   }

@@ -38,6 +38,9 @@ pub trait DerivedIndex: Send + Sync {
     /// Reads every file of the newest commit and compares its checksum. Error: `index_damaged`.
     fn verify(&self) -> Result<(), EngineError>;
 
+    /// `close` follows soon: from now on no call waits for background work, which may end unfinished. It waits for no lock.
+    fn close_soon(&self) {}
+
     /// Stops background work; rows that were applied and not committed are lost. Searches on the last commit still work.
     fn close(&self) -> Result<(), EngineError>;
 }

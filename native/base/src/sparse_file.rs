@@ -11,6 +11,7 @@ const ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 /// file is complete after `finish`.
 pub struct SparseFile {
     file: File,
+    leaves_holes: bool,
     /// The beginning of a block.
     pending: Vec<u8>,
     bytes: u64,
@@ -21,7 +22,8 @@ pub struct SparseFile {
 impl SparseFile {
     /// `file` is empty.
     pub fn new(file: File) -> Self {
-        Self { file, pending: Vec::with_capacity(BLOCK_BYTES), bytes: 0, ends_in_zeros: false }
+        let leaves_holes = !lies_in_memory(&file);
+        Self { file, leaves_holes, pending: Vec::with_capacity(BLOCK_BYTES), bytes: 0, ends_in_zeros: false }
     }
 
     pub fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -47,10 +49,11 @@ impl SparseFile {
     fn write_blocks(&mut self, bytes: &[u8]) -> io::Result<()> {
         let blocks = bytes.chunks(BLOCK_BYTES).collect::<Vec<_>>();
         let mut from = 0;
-        for alike in blocks.chunk_by(|a, b| (*a == ZEROS) == (*b == ZEROS)) {
+        let is_left_out = |block: &[u8]| self.leaves_holes && *block == ZEROS;
+        for alike in blocks.chunk_by(|a, b| is_left_out(a) == is_left_out(b)) {
             let run = &bytes[from..from + alike.len() * BLOCK_BYTES];
             from += run.len();
-            self.ends_in_zeros = *alike[0] == ZEROS;
+            self.ends_in_zeros = is_left_out(alike[0]);
             if self.ends_in_zeros {
                 self.file.seek(SeekFrom::Current(run.len() as i64))?;
             } else {
@@ -69,6 +72,23 @@ impl SparseFile {
         }
         Ok(self.file)
     }
+}
+
+/// Whether a file is on a `tmpfs`. A page of a hole is asked from that when a map first reads it, and where there is no room for
+/// one the process dies of SIGBUS.
+#[cfg(target_os = "linux")]
+fn lies_in_memory(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: a structure of numbers, which the call fills.
+    let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, and the structure outlives the call.
+    let outcome = unsafe { libc::fstatfs(file.as_raw_fd(), &mut about) };
+    outcome == 0 && about.f_type == libc::TMPFS_MAGIC
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lies_in_memory(_: &File) -> bool {
+    false
 }
 
 #[cfg(test)]
@@ -98,5 +118,21 @@ mod tests {
             assert!(fs::read(&path).expect("read") == pieces.concat());
         }
         fs::remove_file(&path).expect("removed");
+    }
+
+    /// Linux has a `tmpfs` at this place.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_in_memory_has_no_holes() {
+        use std::os::unix::fs::MetadataExt;
+        let path = std::path::Path::new("/dev/shm").join(format!("sundew-sparse-{}", std::process::id()));
+        let mut file = SparseFile::new(File::create(&path).expect("a file"));
+        for piece in pieces() {
+            file.write_all(&piece).expect("written");
+        }
+        let written = file.finish().expect("finished").metadata().expect("its numbers");
+        assert!(fs::read(&path).expect("read") == pieces().concat());
+        fs::remove_file(&path).expect("removed");
+        assert!(written.blocks() * 512 >= written.len(), "{} blocks for {} bytes", written.blocks(), written.len());
     }
 }

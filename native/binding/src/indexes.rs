@@ -183,6 +183,15 @@ pub fn verify_index(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
     on_index(&env, handle, |index| index.derived().verify())
 }
 
+/// `closeIndex` follows soon: calls that wait for background work end without it.
+#[napi]
+pub fn close_index_soon(env: Env, handle: u32) -> napi::Result<()> {
+    call(&env, || {
+        INDEXES.get(handle)?.derived().close_soon();
+        Ok(())
+    })
+}
+
 /// Gives the handle back at once. Queries that run finish; rows that were not committed are lost.
 #[napi(ts_return_type = "Promise<void>")]
 pub fn close_index(env: Env, handle: u32) -> napi::Result<Started<Option<OpenIndex>, ()>> {

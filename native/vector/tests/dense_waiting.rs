@@ -3,8 +3,9 @@
 mod dense_support;
 
 use std::fs;
+use std::time::Duration;
 
-use dense_support::{Change, Clusters, Dice, INDEX_ID, Tested, search};
+use dense_support::{Change, Clusters, Dice, INDEX_ID, Tested, frame, search};
 use sundew_base::derived_index::DerivedIndex;
 use sundew_vector::dense::{DenseOptions, Metric};
 
@@ -130,5 +131,33 @@ fn an_index_that_was_closed_removes_no_file_of_its_next_opening() {
     drop(closed);
     world.tested.index.checkpoint().unwrap();
     world.tested.index.verify().unwrap();
+    world.answers_exactly();
+}
+
+#[test]
+fn an_index_that_is_about_to_be_closed_takes_rows_without_waiting_for_graphs_and_keeps_them() {
+    println!("seed 44");
+    let mut dice = Dice(44);
+    let clusters = Clusters::new(&mut dice, 20, DIMENSION);
+    let options = DenseOptions::new("taste", INDEX_ID, DIMENSION as u32, Metric::Cosine);
+    // More waits than may, and the graph of it takes far longer than the test.
+    let slow = DenseOptions { backlog_bytes_max: 4 << 20, build_threads: 1, build_candidates: 4_000, ..options };
+    let mut world = World { tested: Tested::new(slow), clusters, dice };
+    world.put(0..2 * ROWS);
+    let vector = world.clusters.draw(&mut world.dice, 3);
+    world.tested.rows.insert(2 * ROWS, vector.clone());
+    world.tested.sequence += 1;
+    let last = frame(&[Change::Put(2 * ROWS, &vector)], world.tested.sequence);
+    let index = std::sync::Arc::clone(&world.tested.index);
+    let (done, applied) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(index.apply(&last).unwrap().rows));
+    assert!(applied.recv_timeout(Duration::from_millis(200)).is_err(), "rows have to wait for the graph of the first");
+    world.tested.index.close_soon();
+    assert_eq!(applied.recv_timeout(Duration::from_secs(5)), Ok(1));
+    world.tested.commit();
+    world.tested.index.checkpoint().unwrap();
+    world.tested.reopen();
+    assert_eq!(names(&world.tested, ".graph"), Vec::<String>::new());
+    assert_eq!(world.tested.index.stats().doc_count, u64::from(2 * ROWS + 1));
     world.answers_exactly();
 }

@@ -61,7 +61,13 @@ export class RestoreJob implements JobHandler {
     const running = this.#running.get(jobId);
     if (!running) return false;
     running.state.cancelRequested = true;
-    await running.job.save(running.state);
+    try {
+      await running.job.save(running.state);
+    } catch (error) {
+      // It could not be noted, and the restore goes on.
+      running.state.cancelRequested = false;
+      throw error;
+    }
     running.stop.abort(new Cancelled());
     return true;
   }

@@ -142,6 +142,8 @@ export class RestoreService {
       // It may have begun meanwhile, before the note was there, or have ended: then it is left as it is.
       const isRunning = await job.cancel(record.jobId);
       if (!isRunning && record.phase === 'queued') await jobs.cancel(record.jobId);
+      // Between two attempts: the next one takes away what was built, and ends the job.
+      else if (!isRunning) jobs.hurry(record.jobId);
     }
     return this.get(jobId, caller);
   }

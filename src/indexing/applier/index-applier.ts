@@ -207,6 +207,7 @@ export class IndexApplier implements Service {
   async settle(): Promise<void> {
     this.#stop.abort();
     this.#sleeper.wake();
+    this.index?.closeSoon();
     await this.#settled;
   }
 

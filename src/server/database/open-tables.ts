@@ -18,7 +18,7 @@ import type { Table } from '../../tables/table.ts';
 import { TableService } from '../../tables/table-service.ts';
 import { indexEvents } from '../observability/index-events.ts';
 import { buildJobs } from './background-services.ts';
-import type { DatabaseCore } from './database-core.ts';
+import { type DatabaseCore, serviceFailed } from './database-core.ts';
 
 /** The tables of the catalog, and the pool that opens their ranges with the indexes of each. */
 export async function openTables(
@@ -58,7 +58,8 @@ export async function openTables(
     onProduced: (texts) => metrics.increment('enrichedTexts', [], texts),
   });
   const defaultShards = options().defaultShardsPerTable;
-  const tables = new TableService({ storage, log, pool, jobs, clock, enrichment, defaultShards });
+  const onServiceFailed = serviceFailed(logger);
+  const tables = new TableService({ storage, log, pool, jobs, clock, enrichment, defaultShards, onServiceFailed });
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
     const packsBodies = options().compressBodies && !isRelational(table.settings.schema);

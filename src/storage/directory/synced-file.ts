@@ -10,12 +10,22 @@ export function syncPath(path: string): void {
   }
 }
 
+/**
+ * Writes all of the bytes, at `position` or where the file stands. A disk that has room for a part of them takes that part and
+ * reports no error: what fails is the write of the rest.
+ */
+export function writeWhole(descriptor: number, bytes: Uint8Array, position?: number): void {
+  for (let done = 0; done < bytes.byteLength; ) {
+    const at = position === undefined ? null : position + done;
+    done += writeSync(descriptor, bytes, done, bytes.byteLength - done, at);
+  }
+}
+
 /** Writes a file whole and syncs it; its name is durable once its directory is synced. `wx` refuses one that is there. */
 export function writeSynced(path: string, flags: 'w' | 'wx', contents: Uint8Array | string, mode?: number): void {
   const descriptor = openSync(path, flags, mode);
   try {
-    if (typeof contents === 'string') writeSync(descriptor, contents);
-    else writeSync(descriptor, contents);
+    writeWhole(descriptor, typeof contents === 'string' ? new TextEncoder().encode(contents) : contents);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
@@ -32,7 +42,7 @@ const extensionBytes = 64 * 1_024;
 export function extendSynced(descriptor: number, size: number, bytes: Uint8Array): void {
   try {
     for (let at = 0; at < bytes.byteLength; at += extensionBytes) {
-      writeSync(descriptor, bytes, at, Math.min(extensionBytes, bytes.byteLength - at), size + at);
+      writeWhole(descriptor, bytes.subarray(at, at + extensionBytes), size + at);
     }
     fdatasyncSync(descriptor);
   } catch (error) {

@@ -4,6 +4,7 @@ import { formOfBody, partForm, sourceHashOf } from '../../lib/parts/part-body.ts
 import { ServiceError } from '../../protocol/service-error.ts';
 import { openWriter } from '../connection.ts';
 import { DataDirectoryError } from '../directory/data-directory-error.ts';
+import { translateStorageError } from '../storage-error.ts';
 import type { RangeId } from '../write-request.ts';
 import { PartRows } from './part-rows.ts';
 import { rangeMigrations } from './range-migrations.ts';
@@ -30,7 +31,7 @@ export function adoptImage(path: string, owner: ImageOwner): void {
     database.run('PRAGMA wal_checkpoint(TRUNCATE)');
   } catch (error) {
     if (error instanceof ServiceError) throw error;
-    throw isNewer(error) ? newer(error) : corrupted(error);
+    throw isNewer(error) ? newer(error) : (ofTheDisk(error, path) ?? corrupted(error));
   } finally {
     database?.close();
   }
@@ -56,6 +57,8 @@ function openImage(path: string): Database {
     throw error;
   }
 }
+
+const diskCodes: ReadonlySet<string> = new Set(['insufficient_storage', 'read_only', 'unavailable']);
 
 interface SchemaRow {
   type: string;
@@ -138,6 +141,13 @@ function moveEdges(database: Database, held: { ordinal: number; sequence: number
     const body = arrivedEdges(leaving, { list: part.sequence, document: sequence });
     parts.put(partId, held.ordinal, part.sequence, Bun.hash.crc32(body), body);
   }
+}
+
+/** The error of a disk that takes nothing more, which says nothing of the file. */
+function ofTheDisk(error: unknown, path: string): ServiceError | undefined {
+  const meant = translateStorageError(error, `${path}-probe`);
+  const isOfDisk = meant instanceof ServiceError && diskCodes.has(meant.code);
+  return isOfDisk ? meant : undefined;
 }
 
 function isNewer(error: unknown): error is DataDirectoryError {

@@ -32,7 +32,7 @@ const partRows = 256;
 const retryMs = 1_000;
 const reserveRetryMs = 30_000;
 
-/** Calls that free space, for which a full disk gives its reserve. */
+/** Calls that free space, or say how a job that does has ended, for which a full disk gives its reserve. */
 const freeingCalls: ReadonlySet<ControlName> = new Set([
   'dropTable',
   'dropPart',
@@ -41,6 +41,7 @@ const freeingCalls: ReadonlySet<ControlName> = new Set([
   'walCheckpointed',
   'copyLog',
   'closeRange',
+  'changeJob',
 ]);
 
 interface Running {
@@ -273,7 +274,7 @@ export class StorageWriter {
     const table = catalog.queries.tableById(tableId);
     if (!table) throw new ServiceError('table_not_found', 'the table does not exist any more');
     catalog.dropTable(tableId, sequenceMark(ranges, table, heads, nowMs));
-    return table.ranges.flatMap(({ rangeId }) => ranges.remove(rangeId) ?? []);
+    return removed(ranges, table);
   }
 
   #publishTable({ catalog, ranges }: Running, publication: TablePublication) {
@@ -281,7 +282,7 @@ export class StorageWriter {
     const old = replaces === undefined ? undefined : catalog.queries.tableById(replaces);
     if (old) refuseOlder(catalog.queries.tableById(publication.tableId), lastSequence(ranges, old, heads));
     const table = catalog.publishTable(publication, old ? sequenceMark(ranges, old, heads, nowMs) : 0);
-    return { table, removed: (old?.ranges ?? []).flatMap(({ rangeId }) => ranges.remove(rangeId) ?? []) };
+    return { table, removed: old ? removed(ranges, old) : [] };
   }
 
   #walCheckpointed({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {
@@ -325,6 +326,17 @@ export class StorageWriter {
     }
     return reported;
   }
+}
+
+/** Takes the files of a table away that the catalog has no more. The next start removes those that cannot be taken away now. */
+function removed(ranges: WritableRanges, table: TableRecord): string[] {
+  return table.ranges.flatMap(({ rangeId }) => {
+    try {
+      return ranges.remove(rangeId) ?? [];
+    } catch {
+      return [];
+    }
+  });
 }
 
 /** Above every sequence that a table has given: no later table of its name gives one again. */

@@ -3,9 +3,12 @@ import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
 import { mappedSchemaOf } from '../../index-kinds/all-kinds.ts';
 import { primaryIndexConfig, valuesIndexName } from '../../index-kinds/configuration/index-config.ts';
 import type { JobRequest } from '../../jobs/job.ts';
+import type { Clock } from '../../lib/clock.ts';
 import type { KeyedMutex } from '../../lib/concurrency/keyed-mutex.ts';
+import { supervise } from '../../lib/concurrency/supervise.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { JobRecord } from '../../storage/catalog/catalog-records.ts';
 import type { Storage } from '../../storage/open-storage.ts';
 import type { NewIndex } from '../../storage/storage-calls.ts';
 import {
@@ -23,7 +26,17 @@ import { type TtlRewriteState, ttlRewriteKind } from '../upkeep/ttl-rewrite.ts';
 import { needsRebuild, nextSchema, ttlField } from './document-schema.ts';
 
 /** Asks for a job; it is durable when this resolves. */
-type SubmitJob = (job: JobRequest) => Promise<unknown>;
+type SubmitJob = (job: JobRequest) => Promise<JobRecord>;
+
+interface SchemaChangeDeps {
+  readonly storage: Storage;
+  /** Held by whoever changes a table, by its name. */
+  readonly changes: KeyedMutex;
+  readonly clock: Clock;
+  readonly submit: SubmitJob;
+  /** What follows a change has failed, and is done again after a pause. */
+  onServiceFailed(service: string, error: unknown, attempt: number): void;
+}
 
 /** Whether a change may replace this schema. */
 export type SchemaCondition = (current: TableSchema) => boolean;
@@ -36,12 +49,12 @@ export type SchemaCondition = (current: TableSchema) => boolean;
 export class SchemaChange {
   readonly #storage: Storage;
   readonly #changes: KeyedMutex;
-  readonly #submit: SubmitJob;
+  readonly #deps: SchemaChangeDeps;
 
-  constructor(storage: Storage, changes: KeyedMutex, submit: SubmitJob) {
-    this.#storage = storage;
-    this.#changes = changes;
-    this.#submit = submit;
+  constructor(deps: SchemaChangeDeps) {
+    this.#storage = deps.storage;
+    this.#changes = deps.changes;
+    this.#deps = deps;
   }
 
   apply(table: Table, requested: TableSchema, holds: SchemaCondition = () => true): Promise<void> {
@@ -66,7 +79,7 @@ export class SchemaChange {
       }
       table.compiledSchema.close();
       table.compiledSchema = compiled;
-      await this.resume(table);
+      this.resume(table);
     });
   }
 
@@ -78,7 +91,7 @@ export class SchemaChange {
       }
       using lease = await table.lease();
       await this.#replacePrimary(table, lease, { ...table.settings, textIndexDropped: true });
-      await this.resume(table);
+      this.resume(table);
     });
   }
 
@@ -89,7 +102,7 @@ export class SchemaChange {
       if (!textIndexDropped) return false;
       using lease = await table.lease();
       await this.#replacePrimary(table, lease, settings);
-      await this.resume(table);
+      this.resume(table);
       return true;
     });
   }
@@ -103,7 +116,7 @@ export class SchemaChange {
       ...table.settings,
       schema: { ...schema, version: (schema.version ?? 0) + 1 },
     });
-    await this.resume(table);
+    this.resume(table);
   }
 
   /** Builds the primary index that the settings ask for, unless it is the one that serves. */
@@ -115,15 +128,27 @@ export class SchemaChange {
   }
 
   /** Waits in the background for an index that is being built, then lets it serve; has TTL bases read again. */
-  async resume(table: Table): Promise<void> {
+  resume(table: Table): void {
     const token = table.settings.ttlRewrite;
-    if (token !== undefined) {
-      const state: TtlRewriteState = { tableId: table.id, token };
-      // The token makes it one job, however often it is asked for.
-      await this.#submit({ kind: ttlRewriteKind, principal: '', idempotencyKey: token, state });
-    }
+    if (token !== undefined) this.#follow(table, 'rewrite of TTL bases', () => this.#rewriteTtlBases(table, token));
     const building = table.indexes.find((index) => index.role === 'building');
-    if (building) void this.#finish(table, building.name);
+    if (building) this.#follow(table, 'schema change', () => this.#finish(table, building.name));
+  }
+
+  /** Does what follows a change that is committed; what a full disk, for instance, keeps from its end is done again. */
+  #follow(table: Table, name: string, run: () => Promise<void>): void {
+    const { clock, onServiceFailed: onFailed } = this.#deps;
+    void supervise({ name, run }, { clock, signal: table.closing, onFailed });
+  }
+
+  async #rewriteTtlBases(table: Table, token: string): Promise<void> {
+    const state: TtlRewriteState = { tableId: table.id, token };
+    // The token makes it one job, however often it is asked for; where that has failed, it is asked for once more.
+    for (let key = token, isAsked = false; !isAsked; ) {
+      const job = await this.#deps.submit({ kind: ttlRewriteKind, principal: '', idempotencyKey: key, state });
+      isAsked = job.phase !== 'failed';
+      key = `${token}/${job.jobId}`;
+    }
   }
 
   /** All TTL bases have been read again: documents expire by them from now on. */

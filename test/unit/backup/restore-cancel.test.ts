@@ -1,10 +1,13 @@
 import { expect, test } from 'bun:test';
 import { serverCaller } from '../../../src/access/principal.ts';
-import type { RestoreJob } from '../../../src/backup/restore/restore-job.ts';
+import { RestoreJob } from '../../../src/backup/restore/restore-job.ts';
 import { RestoreService } from '../../../src/backup/restore/restore-service.ts';
 import { type RestoreState, restoreKind } from '../../../src/backup/restore/restore-state.ts';
-import type { JobRunner } from '../../../src/jobs/job-runner.ts';
+import { JobRunner } from '../../../src/jobs/job-runner.ts';
+import { ServiceError } from '../../../src/protocol/service-error.ts';
 import type { JobRecord } from '../../../src/storage/catalog/catalog-records.ts';
+import { FakeClock, settle } from '../../support/fake-clock.ts';
+import { memoryStore } from '../../support/memory-job-store.ts';
 
 const state: RestoreState = {
   nonce: 'n',
@@ -60,3 +63,70 @@ test.each(['queued', 'running'] as const)(
     expect(thrownAway).toEqual([]);
   },
 );
+
+/** A restore whose location cannot be read, behind the first of its attempts. */
+async function unreachable() {
+  const { store } = memoryStore();
+  const clock = new FakeClock();
+  const failures: number[] = [];
+  const onFailed = (_: unknown, attempt: number) => void failures.push(attempt);
+  const jobs = new JobRunner({ store, clock, keptMs: 1_000, onFailed });
+  const open = () => {
+    throw new ServiceError('location_unavailable', 'nobody is there');
+  };
+  const locations = { open } as never;
+  const job = new RestoreJob({ locations, clock, tables: {}, directory: {}, log: {}, onFailed: () => {} } as never);
+  const service = new RestoreService({ jobs, job, tables: {} as never, locations });
+  const stopping = new AbortController();
+  const ended = jobs.run(stopping.signal);
+  const { jobId } = await jobs.submit({ kind: restoreKind, principal: '', state });
+  await settle();
+  expect(failures).toEqual([1]);
+  const stop = async () => {
+    stopping.abort();
+    await ended;
+  };
+  return { service, jobs, jobId, stop };
+}
+
+const caller = serverCaller('r', new AbortController().signal);
+
+test('a restore that is cancelled between two attempts ends at once', async () => {
+  const { service, jobs, jobId, stop } = await unreachable();
+  await service.cancel(String(jobId), caller);
+  // No time has passed.
+  await settle();
+  expect(jobs.get(jobId)).toMatchObject({ phase: 'cancelled', attempt: 2 });
+  await stop();
+});
+
+test('a cancellation that cannot be noted is refused, and can be asked for again', async () => {
+  const { store } = memoryStore();
+  const jobs = new JobRunner({ store, clock: new FakeClock(), keptMs: 1_000, onFailed: () => undefined });
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<never>();
+  const locations = {
+    open: () => {
+      reached.resolve();
+      return { store: { read: () => opened.promise } };
+    },
+  } as never;
+  const job = new RestoreJob({ locations, clock: new FakeClock(), tables: {}, onFailed: () => {} } as never);
+  const service = new RestoreService({ jobs, job, tables: {} as never, locations });
+  const stopping = new AbortController();
+  const ended = jobs.run(stopping.signal);
+  const { jobId } = await jobs.submit({ kind: restoreKind, principal: '', state });
+  await reached.promise;
+  const { change } = store;
+  store.change = () => Promise.reject(new ServiceError('insufficient_storage', 'the disk is full'));
+  const refused = service.cancel(String(jobId), caller);
+  await expect(refused).rejects.toMatchObject({ code: 'insufficient_storage' });
+  expect(service.get(String(jobId), caller).state.cancelRequested).toBe(false);
+  store.change = change;
+  expect((await service.cancel(String(jobId), caller)).state.cancelRequested).toBe(true);
+  opened.reject(new Error('called off'));
+  await settle();
+  expect(jobs.get(jobId)).toMatchObject({ phase: 'cancelled' });
+  stopping.abort();
+  await ended;
+});

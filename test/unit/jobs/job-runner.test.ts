@@ -2,47 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import type { RunningJob } from '../../../src/jobs/job.ts';
 import { JobRunner, type JobStore } from '../../../src/jobs/job-runner.ts';
 import { supervise } from '../../../src/lib/concurrency/supervise.ts';
-import type { JobRecord } from '../../../src/storage/catalog/catalog-records.ts';
+import { ServiceError } from '../../../src/protocol/service-error.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
-
-/** A store in memory that outlives a runner, as the catalog does. */
-function memoryStore() {
-  const jobs = new Map<number, JobRecord>();
-  let ids = 0;
-  const store: JobStore = {
-    async add({ state, ...job }) {
-      ids += 1;
-      const record: JobRecord = {
-        ...job,
-        state,
-        jobId: ids,
-        attempt: 0,
-        phase: 'queued',
-        updatedMs: 0,
-        expiresMs: null,
-      };
-      jobs.set(record.jobId, record);
-      return record;
-    },
-    async change({ jobId, ...change }) {
-      const job = jobs.get(jobId);
-      if (job) jobs.set(jobId, { ...job, ...change });
-      return job !== undefined;
-    },
-    async removeExpired(nowMs) {
-      for (const { jobId, expiresMs } of jobs.values())
-        if (expiresMs !== null && expiresMs <= nowMs) jobs.delete(jobId);
-    },
-    get: (jobId) => jobs.get(jobId),
-    list: (kind, beforeId, limit) =>
-      [...jobs.values()]
-        .filter((job) => job.kind === kind && job.jobId < beforeId)
-        .reverse()
-        .slice(0, limit),
-    unfinished: () => [...jobs.values()].filter(({ phase }) => phase === 'queued' || phase === 'running'),
-  };
-  return { jobs, store };
-}
+import { memoryStore } from '../../support/memory-job-store.ts';
 
 function startRunner(store: JobStore, work: (job: RunningJob) => Promise<void>) {
   const clock = new FakeClock();
@@ -101,6 +63,29 @@ describe('a job', () => {
     await stop();
   });
 
+  test('is tried again at once when it is told to hurry', async () => {
+    const { store } = memoryStore();
+    let attempts = 0;
+    const { runner, failures, stop } = startRunner(store, async () => {
+      attempts += 1;
+      if (attempts < 4) throw new Error('no');
+    });
+    const { jobId } = await runner.submit(request);
+    await settle();
+    runner.hurry(jobId);
+    await settle();
+    expect(attempts).toBe(2);
+    runner.hurry(jobId + 1);
+    await settle();
+    expect(attempts).toBe(2);
+    runner.hurry(jobId);
+    await settle();
+    runner.hurry(jobId);
+    await settle();
+    expect([attempts, failures.length, runner.get(jobId)?.phase]).toEqual([4, 3, 'succeeded']);
+    await stop();
+  });
+
   test('has failed after ten attempts', async () => {
     const { store } = memoryStore();
     const { runner, clock, failures, stop } = startRunner(store, () => Promise.reject(new Error('never')));
@@ -108,6 +93,22 @@ describe('a job', () => {
     await settle();
     await clock.advance(3_600_000 / 2);
     expect([failures.length, runner.get(jobId)?.phase]).toEqual([10, 'failed']);
+    await stop();
+  });
+
+  test('waits as long as it takes for what may pass, and goes on', async () => {
+    const { store } = memoryStore();
+    let isFull = true;
+    const { runner, clock, failures, stop } = startRunner(store, async () => {
+      if (isFull) throw new ServiceError('insufficient_storage', 'the disk is full');
+    });
+    const { jobId } = await runner.submit(request);
+    await settle();
+    await clock.advance(3_600_000);
+    expect([failures.length > 10, runner.get(jobId)?.phase]).toEqual([true, 'running']);
+    isFull = false;
+    await clock.advance(15_000);
+    expect(runner.get(jobId)).toMatchObject({ phase: 'succeeded' });
     await stop();
   });
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock, Weak};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sundew_base::derived_index::DerivedIndex;
 use sundew_base::error::EngineError;
@@ -26,6 +26,9 @@ use super::segment_files::SegmentFiles;
 /// Working memory of walks that is kept for the next one.
 const SCRATCHES_KEPT: usize = 16;
 
+/// A wait for graphs looks this often whether the index is about to be closed, which is told without the lock of the wait.
+const CLOSING_LOOK: Duration = Duration::from_millis(50);
+
 pub struct DenseIndex {
     options: DenseOptions,
     /// The builder thread keeps the index alive.
@@ -35,6 +38,7 @@ pub struct DenseIndex {
     /// Signalled whenever a graph has been built or given up.
     built: Condvar,
     builders: Mutex<Vec<JoinHandle<()>>>,
+    /// No graph is begun any more, and those under way are called off.
     closed: AtomicBool,
     scratches: Mutex<Vec<Scratch>>,
     writing: Mutex<DenseWriter>,
@@ -118,12 +122,17 @@ impl DenseIndex {
     }
 
     /// Waits until the committed rows that no graph holds are within their bound, so that a caller who writes faster
-    /// than graphs are built is slowed down.
+    /// than graphs are built is slowed down; not while the index is about to be closed.
     fn wait_for_room<'a>(&self, mut writing: MutexGuard<'a, DenseWriter>) -> MutexGuard<'a, DenseWriter> {
-        while writing.builders > 0 && writing.flat_bytes() > self.options.backlog_bytes_max {
-            writing = self.built.wait(writing).unwrap_or_else(|poisoned| poisoned.into_inner());
+        while writing.builders > 0 && writing.flat_bytes() > self.options.backlog_bytes_max && self.is_open() {
+            let waited = self.built.wait_timeout(writing, CLOSING_LOOK);
+            writing = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
         }
         writing
+    }
+
+    fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::Relaxed)
     }
 
     /// Waits until nothing is left to build.
@@ -142,8 +151,7 @@ impl DenseIndex {
             1 => is_urgent && writing.is_rewriting,
             _ => false,
         };
-        let is_open = !self.closed.load(Ordering::Relaxed);
-        if !may_start || !is_open || writing.plan(&self.options).is_none() {
+        if !may_start || !self.is_open() || writing.plan(&self.options).is_none() {
             return;
         }
         let Some(this) = self.this.upgrade() else { return };
@@ -162,7 +170,7 @@ impl DenseIndex {
         loop {
             let mut writing = self.writing();
             let next = writing.plan(&self.options);
-            let is_open = !self.closed.load(Ordering::Relaxed);
+            let is_open = self.is_open();
             let Some(mut plan) = next.filter(|_| is_open) else {
                 if is_kept || !is_open || !writing.is_idle {
                     return self.end_builder(writing);
@@ -315,8 +323,12 @@ impl DerivedIndex for DenseIndex {
         self.checkpoints().map_or(Ok(()), |checkpoints| checkpoints.verify())
     }
 
-    fn close(&self) -> Result<(), EngineError> {
+    fn close_soon(&self) {
         self.closed.store(true, Ordering::Relaxed);
+    }
+
+    fn close(&self) -> Result<(), EngineError> {
+        self.close_soon();
         let builders = std::mem::take(&mut *self.builders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
         let ended: Vec<_> = builders.into_iter().map(JoinHandle::join).collect();
         if let Some(files) = &self.files {

@@ -1,9 +1,9 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { MiB } from '../../../lib/units.ts';
+import { writeWhole } from '../../../storage/directory/synced-file.ts';
 import { isInnerPath } from '../source-address.ts';
 import { DownloadError } from '../transfer/download-error.ts';
-import { writeAll } from '../transfer/partial-file.ts';
 import { type ArchiveEntry, readArchive } from './read-archive.ts';
 
 interface UnpackOptions {
@@ -45,7 +45,7 @@ export async function unpackArchive(
           closeSync(descriptor);
           throw new DownloadError(`its entries have more than ${most} bytes, out of proportion to the archive`);
         }
-        writeAll(descriptor, piece);
+        writeWhole(descriptor, piece);
       },
       end: () => closeSync(descriptor),
     };

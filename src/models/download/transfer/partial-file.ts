@@ -1,5 +1,6 @@
-import { closeSync, existsSync, fsync, openSync, rmSync, statSync, truncateSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsync, openSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { writeWhole } from '../../../storage/directory/synced-file.ts';
 import { DownloadError, DownloadStopped } from './download-error.ts';
 
 /** The size and digest of a whole file. */
@@ -13,10 +14,6 @@ export type FileDigest = { readonly sha256: string } | { readonly git: string };
 
 /** Appends all of the bytes to an open file. Throws what the system throws. */
 export type WriteBytes = (descriptor: number, bytes: Uint8Array) => void;
-
-export const writeAll: WriteBytes = (descriptor, bytes) => {
-  for (let done = 0; done < bytes.byteLength; ) done += writeSync(descriptor, bytes, done, bytes.byteLength - done);
-};
 
 /**
  * A file in quarantine that grows as its bytes arrive. What an earlier attempt left is hashed again and kept, so that
@@ -38,7 +35,7 @@ export class PartialFile implements Disposable {
     this.#descriptor = openSync(path, 'a', 0o644);
   }
 
-  static async open(path: string, wanted: WantedFile, write: WriteBytes = writeAll): Promise<PartialFile> {
+  static async open(path: string, wanted: WantedFile, write: WriteBytes = writeWhole): Promise<PartialFile> {
     if (existsSync(path) && statSync(path).size > wanted.bytes) rmSync(path);
     const file = new PartialFile(path, wanted, write);
     for await (const piece of Bun.file(path).stream()) {
