@@ -34,7 +34,7 @@ interface SchemaChangeDeps {
   readonly changes: KeyedMutex;
   readonly clock: Clock;
   readonly submit: SubmitJob;
-  /** What follows a change has failed, and is done again after a pause. */
+  /** A follow-up of a change has failed, and is done again after a pause. */
   onServiceFailed(service: string, error: unknown, attempt: number): void;
 }
 
@@ -135,7 +135,7 @@ export class SchemaChange {
     if (building) this.#follow(table, 'schema change', () => this.#finish(table, building.name));
   }
 
-  /** Does what follows a change that is committed; what a full disk, for instance, keeps from its end is done again. */
+  /** Runs a follow-up of a change that is committed. One that a full disk, for instance, keeps from its end is run again. */
   #follow(table: Table, name: string, run: () => Promise<void>): void {
     const { clock, onServiceFailed: onFailed } = this.#deps;
     void supervise({ name, run }, { clock, signal: table.closing, onFailed });
