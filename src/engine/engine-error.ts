@@ -32,6 +32,11 @@ function translateEngineError(error: unknown): Error {
   return new AssertionError(`native engine: ${message}`, { cause: error });
 }
 
+/** The engine has panicked: files that do not hold what they should are a cause. */
+export function isPanic(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'engine_panic';
+}
+
 /** Runs a synchronous native call. */
 export function callNative<T>(call: () => T): T {
   try {

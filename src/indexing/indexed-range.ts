@@ -238,6 +238,18 @@ export class IndexedRange {
     }
   }
 
+  /**
+   * Looks for damage in the files of the open indexes, or of those that are named. True when there is: the indexes concerned are
+   * closed then, and built from the documents.
+   */
+  async lookForDamage(
+    signal: AbortSignal,
+    indexNames: readonly string[] = [...this.#indexes.keys()],
+  ): Promise<boolean> {
+    const looks = indexNames.map((name) => this.applier(name)?.lookForDamage(signal) ?? false);
+    return (await Promise.all(looks)).includes(true);
+  }
+
   /** The producer of the parts of an enrichment or of an index. */
   producer(name: string): PartProducer | undefined {
     return this.artifacts.producer(name) ?? this.#indexes.get(name)?.producer;

@@ -1,4 +1,5 @@
 import { type Caller, requireTable } from '../access/principal.ts';
+import { isPanic } from '../engine/engine-error.ts';
 import { textLegName } from '../index-kinds/full-text.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -157,7 +158,8 @@ export class QueryService {
     const { schema } = table.settings;
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
     // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
-    const again = (error: unknown) => {
+    const again = async (error: unknown) => {
+      if (isPanic(error)) await target.lookForDamage();
       if (target.isOpen() || attempt === attemptsMax) throw error;
       return this.#answer(request, pathTable, caller, attempt + 1);
     };
@@ -170,7 +172,7 @@ export class QueryService {
       }
       executed = await this.#execute(searched, planned, nowMs);
     } catch (error) {
-      return again(error);
+      return await again(error);
     }
     times.end('search');
     if (search.plan.explain) explainChunks(executed.hits, table);
@@ -183,7 +185,7 @@ export class QueryService {
       try {
         executed = await withNodes(executed, graphs.shownKeys(), search, searched);
       } catch (error) {
-        return again(error);
+        return await again(error);
       }
     }
     const stored = lease.ranges.map((range) => range.stored);

@@ -198,6 +198,16 @@ export class IndexApplier implements Service {
     await this.#waiters.when(() => this.index === undefined || this.checkpointedSequence >= published, signal);
   }
 
+  /**
+   * Looks for damage in the files of the open index. True when there is: it is closed then, and built from the documents.
+   */
+  async lookForDamage(signal: AbortSignal): Promise<boolean> {
+    const { index } = this;
+    if (!(await this.#damage.look())) return false;
+    await this.#waiters.when(() => this.index !== index || !this.#damage.isSuspect, signal);
+    return this.index !== index;
+  }
+
   /** As `whenLive`, for `hasReplayed`. */
   whenReplayed(signal: AbortSignal): Promise<boolean> {
     return this.#waiters.when(() => this.hasReplayed, signal);

@@ -27,6 +27,8 @@ const listedHandle = 0;
 interface OpenTarget extends QueryTarget {
   /** The indexes that were taken are still those that serve. */
   isOpen(): boolean;
+  /** Looks at the files of the indexes; those that are damaged are closed, and built from the documents. */
+  lookForDamage(): Promise<void>;
 }
 
 /** A table whose ranges are held open. */
@@ -65,6 +67,9 @@ export async function openTarget(
   const taken = handles();
   return {
     isOpen: () => handles().every((handle, at) => handle === taken[at]),
+    lookForDamage: async () => {
+      await Promise.all(ranges.map((range) => range.lookForDamage(caller.signal, names)));
+    },
     tableName: table.name,
     freshness: freshnessOf(searched),
     expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),

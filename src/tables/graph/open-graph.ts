@@ -1,4 +1,5 @@
 import { limits } from '../../config/limits.ts';
+import { isPanic } from '../../engine/engine-error.ts';
 import {
   type GraphCaller,
   graphBodyInline,
@@ -75,7 +76,13 @@ export class OpenGraph {
   /** As `graphBodyInline`; null also while the index does not show everything. */
   inlineBody(request: GraphSearchRequest): string | null {
     if (!this.#isShown()) return null;
-    return graphBodyInline(this.#handles(), this.#whole(request), removedTargetsOf(this.#ranges));
+    try {
+      return graphBodyInline(this.#handles(), this.#whole(request), removedTargetsOf(this.#ranges));
+    } catch (error) {
+      // The search meets the fault as well, and looks for its cause.
+      if (isPanic(error)) return null;
+      throw error;
+    }
   }
 
   /** Fails with `unavailable` while the index is not open, and as `searchGraph`. */
@@ -84,6 +91,8 @@ export class OpenGraph {
     try {
       return await searchGraph(handles, this.#whole(request), removedTargetsOf(this.#ranges), caller);
     } catch (error) {
+      const names = [this.definition.name];
+      if (isPanic(error)) await Promise.all(this.#ranges.map((range) => range.lookForDamage(caller.signal, names)));
       // A repair or a drop has closed an index between two looks at it.
       const isOpen = this.#handles().every((handle, at) => handle === handles[at]);
       if (isOpen || attempt === attemptsMax) throw error;

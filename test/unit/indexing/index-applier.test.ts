@@ -323,6 +323,23 @@ describe('an index applier', () => {
     await bench.applier.close();
   });
 
+  test('a look for damage that is asked for finds it at once, and a sound index is not read again and again', async () => {
+    const { signal } = new AbortController();
+    const damaged = new Bench(3, true);
+    await settle();
+    expect(await damaged.applier.lookForDamage(signal)).toBe(true);
+    await settle();
+    expect([damaged.wipes, damaged.visible]).toEqual([[false, true], 3]);
+    await damaged.applier.close();
+    const sound = new Bench(3);
+    await settle();
+    for (let looks = 0; looks < 5; looks += 1) expect(await sound.applier.lookForDamage(signal)).toBe(false);
+    expect(sound.verified).toBe(1);
+    await sound.clock.advance(60_000);
+    expect([await sound.applier.lookForDamage(signal), sound.verified]).toEqual([false, 2]);
+    await sound.applier.close();
+  });
+
   test('rows of others move its sequence without work, and let the feed be forgotten', async () => {
     const bench = new Bench(1);
     await bench.clock.advance(bounds.checkpointMs + 2 * bounds.writerIdleMs);

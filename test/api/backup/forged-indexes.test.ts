@@ -1,0 +1,150 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sha256Of, type TableManifest } from '../../../src/backup/archive/manifest.ts';
+import { BackupPlace } from '../../support/backup-place.ts';
+import { until } from '../../support/fault/until.ts';
+import { forge } from '../../support/forged-backup.ts';
+import { restore } from '../../support/restore-jobs.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
+import { startTestServer, type TestServer } from '../../support/test-server.ts';
+
+const timeout = { timeout: 120_000 };
+const names = ['amber', 'birch', 'cedar', 'daisy'];
+const documents = 400;
+
+async function fill(server: TestServer): Promise<void> {
+  const indexes = {
+    v: { type: 'embeddings', external: true, dimension: 8 },
+    s: { type: 'embeddings', external: true, sparse: true },
+    g: { type: 'graph' },
+  };
+  expect((await server.send('POST', '/db/v1/tables/t', { indexes })).status).toBeLessThan(300);
+  const inserts = Object.fromEntries(
+    Array.from({ length: documents }, (_, n) => [
+      `k${n}`,
+      {
+        n,
+        words: `${names[n % 4]} ${names[(n + 1) % 4]} w${n}`,
+        _embeddings: {
+          v: Array.from({ length: 8 }, (_, at) => Math.sin(n * 8 + at)),
+          s: { indices: [n % 50, 50 + (n % 7)], values: [1, 0.5] },
+        },
+        _edges: { g: { near: [{ target: `k${(n + 1) % documents}` }] } },
+      },
+    ]),
+  );
+  const written = await server.send('POST', '/db/v1/tables/t/batch', { inserts, sync_level: 'full_index' });
+  expect(written.body).toMatchObject({ status: 'committed' });
+}
+
+async function backedUp(place: BackupPlace): Promise<void> {
+  await using server = await place.server();
+  await fill(server);
+  const made = await server.send('POST', '/db/v1/backup', {
+    backup_id: 'b',
+    location: place.location,
+    format: 'native',
+  });
+  expect(made.body).toMatchObject({ status: 'completed' });
+}
+
+/** Gives every file of an index that the image has other bytes, and a manifest that fits. */
+function forgeIndexes(place: BackupPlace, change: (bytes: Uint8Array) => void): number {
+  let forged = 0;
+  forge(place, {
+    table: ({ ranges }: TableManifest) => {
+      for (const { path, file } of ranges.flatMap(({ image = [] }) => image)) {
+        if (!path.startsWith('indexes/') || path.endsWith('checkpoint.json')) continue;
+        const [block] = file.blocks;
+        const packed = readFileSync(join(place.path, file.name));
+        if (!block || file.blocks.length !== 1) continue;
+        const bytes = new Uint8Array(Bun.zstdDecompressSync(packed));
+        change(bytes);
+        const payload = Bun.zstdCompressSync(bytes);
+        writeFileSync(join(place.path, file.name), payload);
+        const blocks = [{ bytes: payload.byteLength, size: bytes.byteLength, crc: Bun.hash.crc32(payload) }];
+        Object.assign(file, { bytes: payload.byteLength, sha256: sha256Of(payload), blocks });
+        forged += 1;
+      }
+    },
+  });
+  return forged;
+}
+
+interface Answers {
+  responses: { status?: number; hits: { total: { value: number; relation: string }; hits: { _id: string }[] } }[];
+}
+
+const searches = [
+  { full_text_search: { query: 'amber' }, count: true },
+  { full_text_search: { query: '"amber birch"' }, count: true },
+  { full_text_search: { match_all: {} }, order_by: [{ field: 'n' }], count: true },
+  { full_text_search: { match_all: {} }, aggregations: { a: { type: 'terms', field: 'words' } } },
+  { embeddings: { v: [1, 0, 0, 0, 0, 0, 0, 0] }, indexes: ['v'] },
+  { embeddings: { s: { indices: [3], values: [1] } }, indexes: ['s'] },
+];
+
+async function statuses(server: TestServer): Promise<number[]> {
+  const answers = await Promise.all([
+    ...searches.map((search) => server.send('POST', '/db/v1/tables/t/query', { limit: 5, ...search })),
+    server.send('POST', '/db/v1/tables/t/lookup', { filter_query: { term: 'birch', field: 'words' } }),
+    server.send('GET', '/db/v1/tables/t/indexes/g/edges?key=k1'),
+  ]);
+  return answers.map(({ status }) => status);
+}
+
+function changeSome(bytes: Uint8Array): void {
+  for (let at = 3; at < bytes.byteLength; at += 7) bytes[at] = (bytes[at] ?? 0) ^ 0x5a;
+}
+
+const changes: [string, (bytes: Uint8Array) => void][] = [
+  ['every seventh byte', changeSome],
+  ['all zeros', (bytes) => void bytes.fill(0)],
+  ['ones at the end', (bytes) => void bytes.fill(0xff, Math.floor(bytes.byteLength / 2))],
+];
+
+describe('a native backup whose files of indexes were changed', () => {
+  test.each(changes)(
+    'to %s is restored, and its indexes are built from the documents before anybody sees them',
+    async (_, change) => {
+      using place = new BackupPlace();
+      await backedUp(place);
+      expect(forgeIndexes(place, change)).toBeGreaterThan(4);
+      await using server = await place.server();
+      const job = await restore(server, { backup_id: 'b', location: place.location });
+      expect(job).toMatchObject({ phase: 'succeeded' });
+      const found = await server.send<Answers>('POST', '/db/v1/tables/t/query', { ...searches[0], limit: 5 });
+      expect(found.body.responses[0]?.hits.total).toEqual({ value: documents / 2, relation: 'exact' });
+      expect(await statuses(server)).toEqual(Array(8).fill(200));
+    },
+    timeout,
+  );
+});
+
+describe('files of indexes that were changed while no server ran', () => {
+  test.each(changes)(
+    'to %s leave every request answered in the end, and the indexes are built again',
+    async (_, change) => {
+      using directory = new TemporaryDirectory();
+      {
+        await using server = await startTestServer({ directory: directory.path });
+        await fill(server);
+      }
+      const files = new Bun.Glob('ranges/*/*/indexes/*/*').scanSync({ cwd: directory.path });
+      for (const name of [...files].filter((each) => !each.endsWith('checkpoint.json'))) {
+        const path = join(directory.path, name);
+        const bytes = new Uint8Array(readFileSync(path));
+        change(bytes);
+        writeFileSync(path, bytes);
+      }
+      await using server = await startTestServer({ directory: directory.path });
+      await until(async () => {
+        const met = await statuses(server);
+        expect(met.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+        return met.every((status) => status === 200);
+      });
+    },
+    timeout,
+  );
+});
