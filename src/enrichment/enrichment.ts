@@ -91,7 +91,7 @@ export class Enrichment {
       enrichments.push(typeof each === 'string' ? each : await this.prepareArtifact(each, caller));
     }
     const config = { ...given, enrichments };
-    if (config.type === 'graph') this.#checkEdges(config);
+    if (config.type === 'graph') this.#checkGraph(config);
     if (config.type !== 'embeddings') return config;
     const source = managedSourceOf(config);
     if (!source) return config;
@@ -201,7 +201,8 @@ export class Enrichment {
     return part && new PartPreview(part, { templates: this.#sources, call: callFor(caller) });
   }
 
-  #checkEdges({ source, nodes, edge }: GraphConfig): void {
+  #checkGraph({ template, source, nodes, edge }: GraphConfig): void {
+    if (template !== undefined) this.#templates.check(template);
     if (!source || !nodes || !edge) return;
     for (const template of templatesOf({ source, nodes, edge })) this.#templates.check(template);
   }

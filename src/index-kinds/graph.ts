@@ -1,5 +1,6 @@
 import { parseDuration } from '../lib/duration.ts';
 import type { EdgeSourceConfig } from './configuration/edge-source.ts';
+import type { KeptGraphMembers } from './configuration/graph-kept-members.ts';
 import type { CommonDefinition, CommonIndexConfig, IndexKind } from './index-kind.ts';
 
 /** A type of edges, as it is configured. */
@@ -17,7 +18,8 @@ export interface EdgeTypeConfig {
 
 /** A checked configuration of a graph index. */
 export type GraphConfig = CommonIndexConfig &
-  Partial<EdgeSourceConfig> & {
+  Partial<EdgeSourceConfig> &
+  KeptGraphMembers & {
     type: 'graph';
     /** How long an edge lives from its creation. */
     ttl_duration?: string;

@@ -316,8 +316,8 @@ describe('a graph index over an artifact', () => {
     [{ artifact: facts, source: { kind: 'document_field' } }, '"artifact" goes with'],
     [{ artifact: facts, source: { kind: 'artifact', artifact: 'other' } }, '"artifact" declares "facts"'],
     [{ artifact: 'facts' }, '"artifact" must be'],
-    [{ source: artifactSource, resolvers: [] }, '"resolvers"'],
-    [{ source: artifactSource, summarizer: {} }, '"summarizer"'],
+    [{ source: artifactSource, resolvers: {} }, '"resolvers"'],
+    [{ source: artifactSource, summarizer: {} }, '"summarizer.provider"'],
     [{ source: { kind: 'artifact', artifact: 'pieces' } }, 'of kind "chunk"'],
   ];
   test('is refused by the name of what is wrong', async () => {

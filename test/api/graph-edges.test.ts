@@ -16,14 +16,17 @@ const newTable = (options?: Parameters<typeof GraphTable.create>[2]) => {
 
 describe('the configuration of a graph index', () => {
   test.each([
-    [{ template: '{{this}}' }, '"template"'],
-    [{ summarizer: {} }, '"summarizer"'],
-    [{ resolvers: [] }, '"resolvers"'],
+    [{ template: 7 }, '"template"'],
+    [{ template: '{{#if}}' }, 'line 1'],
+    [{ summarizer: 'a model' }, '"summarizer"'],
+    [{ summarizer: { provider: 'service' } }, '"summarizer.model"'],
+    [{ resolvers: [{ table: 'people' }] }, '"name"'],
+    [{ resolvers: [{ name: 'people', tabel: 'people' }] }, 'Did you mean "table"?'],
     [{ nodes: { model: 'external' } }, '"nodes"'],
     [{ edge: {} }, '"edge"'],
     [{ context: {} }, '"context"'],
     [{ artifact: {} }, '"artifact"'],
-    [{ algebraic_planning: {} }, '"algebraic_planning"'],
+    [{ algebraic_planning: true }, '"algebraic_planning"'],
     [{ ttl_duration: 'soon' }, '"ttl_duration"'],
     [{ ttl_duration: '0s' }, '"ttl_duration"'],
     [{ max_edges_per_document: -1 }, '"max_edges_per_document"'],
@@ -38,6 +41,27 @@ describe('the configuration of a graph index', () => {
     const answer = await server.send('POST', `${path}/indexes/other`, { type: 'graph', ...config });
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     expect(String(answer.body.message)).toContain(named);
+  });
+
+  test('keeps and shows the members that clients go by, without credentials that are written out', async () => {
+    const { path } = await newTable();
+    const kept = {
+      description: 'who knows whom',
+      version: 3,
+      template: '{{name}}',
+      resolvers: [{ name: 'people', table: 'people', candidate_search: 'prefix', candidate_limit: 5 }],
+      algebraic_planning: { enabled: true },
+    };
+    const summarizer = { provider: 'openai', model: 'm', max_tokens: 100, url: 'http://127.0.0.1:9/v1' };
+    const config = { type: 'graph', ...kept, summarizer: { ...summarizer, api_key: 'k-canary' } };
+    const created = await server.send('POST', `${path}/indexes/known`, config);
+    expect(created).toMatchObject({ status: 201, body: { ...kept, summarizer } });
+    const details = (await server.send('GET', `${path}/indexes/known`)).body;
+    const record = (await server.send('GET', path)).body;
+    expect(details).toMatchObject({ config: { ...kept, summarizer } });
+    expect(record).toMatchObject({ indexes: { known: { ...kept, summarizer } } });
+    for (const shown of [created.body, details, record]) expect(JSON.stringify(shown)).not.toContain('canary');
+    expect(await server.send('POST', `${path}/indexes/known`, config)).toMatchObject({ status: 200 });
   });
 
   test('is shown with every member filled', async () => {
@@ -239,6 +263,22 @@ describe('the state of the index', () => {
       node_count: 3,
       readiness: { state: 'ready' },
     });
+  });
+
+  test('tells how searches have ended, and how many nodes they have found', async () => {
+    const table = await newTable();
+    await table.link({ a: ['m', 'z'], m: ['z'] });
+    const count = async () => (await table.status()).algebraic_graph.traversal;
+    await table.edges('a');
+    expect(await count()).toEqual({ attempted: 0, proven: 0, rejected: 0, fallback: 0, result_nodes: 0 });
+    await table.reached({ start: 'a' });
+    await table.reached({ start: 'a', include_documents: true });
+    await table.paths({ source: 'a', target: 'z' });
+    expect(await count()).toEqual({ attempted: 3, proven: 3, rejected: 0, fallback: 0, result_nodes: 6 });
+    await table.batch({ inserts: { a: { _edges: { g: { to: [{ target: 'm', weight: 2 }] } } } } });
+    const path = { source: 'a', target: 'm', weight_mode: 'max_weight' };
+    expect(await server.send('POST', `${table.path}/indexes/g/shortest-path`, path)).toMatchObject({ status: 400 });
+    expect(await count()).toMatchObject({ attempted: 4, proven: 3, rejected: 1 });
   });
 });
 

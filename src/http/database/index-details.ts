@@ -19,6 +19,7 @@ interface IndexDetailsSource {
   /** The counters that its kind has. */
   counts(stats: CountedStats): IndexCounts;
   ranges: RangeIndexReport[];
+  traversal?: object | undefined;
 }
 
 export function renderIndexDetails(source: IndexDetailsSource) {
@@ -64,7 +65,10 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     total_indexed: counts.doc_count,
     ...(source.config.type === 'embeddings' && renderVectors(ranges, readiness)),
     ...counts,
-    ...(source.config.type === 'graph' && { total_edges: counts.edge_count }),
+    ...(source.traversal && {
+      total_edges: counts.edge_count,
+      algebraic_graph: { traversal: { ...source.traversal } },
+    }),
     disk_usage: sum(ranges, (range) => range.stats?.diskBytes ?? 0),
     rebuilding,
     repair: renderRepair(rebuilding, failed !== undefined, skipped),

@@ -8,10 +8,9 @@ import type { CommonIndexConfig } from '../index-kind.ts';
 
 import type { ArtifactConfig } from './artifact-config.ts';
 import { readEdgeSource } from './edge-source.ts';
+import { readKeptGraphMembers } from './graph-kept-members.ts';
 import { readIndexEnrichments } from './index-enrichments.ts';
 
-/** Members of the interface that nothing stands behind yet. */
-const unbuilt = ['summarizer', 'template', 'resolvers', 'algebraic_planning'];
 const edgeTypeMembers = [
   'name',
   'field',
@@ -25,9 +24,6 @@ const edgeTypeMembers = [
 /** Checks what is particular to a graph index. Fails with `invalid_request`, naming the member. */
 export function readGraphConfig(common: CommonIndexConfig, config: IndexConfig): GraphConfig {
   const members = config as Record<string, unknown>;
-  for (const member of unbuilt) {
-    if (members[member] !== undefined) throw refused(`"${member}" of a graph index is not built yet; leave it out`);
-  }
   const inline = readInline(members.artifact);
   const source = readEdgeSource(members, inline?.name);
   const { ttl_duration: ttl, edge_types: types, max_edges_per_document: most = 0 } = members;
@@ -44,6 +40,7 @@ export function readGraphConfig(common: CommonIndexConfig, config: IndexConfig):
     ...(ttl === undefined ? {} : { ttl_duration: readTtl(ttl) }),
     edge_types: edgeTypes,
     max_edges_per_document: most as number,
+    ...readKeptGraphMembers(members),
     ...source,
   };
 }

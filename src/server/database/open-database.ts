@@ -24,6 +24,7 @@ import { AlgorithmJob } from '../../tables/graph/algorithm-job.ts';
 import { AlgorithmService } from '../../tables/graph/algorithm-service.ts';
 import type { EdgeSweeper } from '../../tables/graph/edge-sweeper.ts';
 import { GraphService } from '../../tables/graph/graph-service.ts';
+import { TraversalCounts } from '../../tables/graph/traversal-counts.ts';
 import { IndexPreviews } from '../../tables/indexes/index-preview.ts';
 import { IndexService } from '../../tables/indexes/index-service.ts';
 import { DocumentReads } from '../../tables/reads/document-reads.ts';
@@ -85,7 +86,8 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const writes = buildWrites(core, tables, enrichment);
   const templates = new Templates(core.clock, core.limits.templatesKeptMs);
   const documents = new DocumentReads(tables, core.clock, templates);
-  const graphs = new GraphService(tables, core.clock);
+  const traversals = new TraversalCounts();
+  const graphs = new GraphService(tables, core.clock, traversals);
   const transactions = buildTransactions(core, writes, documents);
   const { sqlProcessesMax: processesMax, sqlMemoryBytesMax: memoryBytes } = core.limits;
   const processes = new SqlProcesses(core.clock, { processesMax, memoryBytes });
@@ -98,7 +100,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       documents,
       transactions,
       queries: buildQueries(core, tables, templates, graphs),
-      indexes: new IndexService(tables, { storage: core.storage, enrichment, clock: core.clock }),
+      indexes: new IndexService(tables, { storage: core.storage, enrichment, clock: core.clock, traversals }),
       indexPreviews: new IndexPreviews({ tables, enrichment, clock: core.clock }),
       graphs,
       graphAlgorithms: new AlgorithmService(tables, jobs, new AlgorithmJob({ tables, writes, clock: core.clock })),

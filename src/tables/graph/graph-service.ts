@@ -21,15 +21,18 @@ import { matchPattern } from './match-pattern.ts';
 import { type GraphSearchRequest, graphIndexOf, OpenGraph, type PartialReason } from './open-graph.ts';
 import { nodesOfPaths } from './path-nodes.ts';
 import { SearchedGraph, type ShownNode, shownNode } from './searched-graph.ts';
+import type { TraversalCounts } from './traversal-counts.ts';
 
 /** Reads the graph indexes of tables. An answer shows every edge that was acknowledged before it was asked for. */
 export class GraphService {
   readonly #tables: TableLookup;
   readonly #clock: Clock;
+  readonly #counts: TraversalCounts;
 
-  constructor(tables: TableLookup, clock: Clock) {
+  constructor(tables: TableLookup, clock: Clock, counts: TraversalCounts) {
     this.#tables = tables;
     this.#clock = clock;
+    this.#counts = counts;
   }
 
   /**
@@ -54,7 +57,7 @@ export class GraphService {
     return (
       this.#inlineBody(tableName, indexName, request, caller) ??
       this.#body(tableName, indexName, caller, async (searched) => {
-        const { answer, partial } = await searched.search(() => request, undefined);
+        const { answer, partial } = await searched.edges(request);
         const { edges = [], total, next } = answer;
         return { edges, count: edges.length, total, ...(next === undefined ? {} : { next }), ...partial };
       })
@@ -191,8 +194,10 @@ export class GraphService {
   }
 
   #open(table: Table, { ranges }: TableLease, indexName: string, caller: Caller): SearchedGraph {
-    const graph = new OpenGraph({ table, ranges, clock: this.#clock }, graphIndexOf(table, indexName));
-    return new SearchedGraph({ table, ranges, clock: this.#clock, caller }, graph);
+    const definition = graphIndexOf(table, indexName);
+    const graph = new OpenGraph({ table, ranges, clock: this.#clock }, definition);
+    const count = this.#counts.of(table, definition.incarnation);
+    return new SearchedGraph({ table, ranges, clock: this.#clock, caller }, graph, count);
   }
 
   #tookSince(startedMs: number): number {

@@ -9,6 +9,7 @@ import type { NodeSelector, ResultReference } from '../../query/request/graph/gr
 import { type Projection, shownDocument } from '../../query/request/projection/projection.ts';
 import type { Table } from '../table.ts';
 import type { GraphSearchRequest, OpenGraph, PartialReason } from './open-graph.ts';
+import { countBody, counted, type TraversalCount } from './traversal-counts.ts';
 import { sliceKeys, Visibility } from './visibility.ts';
 
 /** A node of an answer. */
@@ -36,6 +37,11 @@ export interface Decider {
   met(answer: NativeGraphAnswer): readonly string[];
 }
 
+interface Searched {
+  readonly answer: NativeGraphAnswer;
+  readonly partial: Partial;
+}
+
 type ShownDocuments = ReadonlyMap<string, unknown>;
 
 export function shownNode(node: ShownNode, documents: ShownDocuments): ShownNode {
@@ -53,16 +59,19 @@ export class SearchedGraph {
   readonly caller: Caller;
   readonly #graph: OpenGraph;
   readonly #clock: Clock;
+  readonly #count: TraversalCount;
 
   constructor(
     { table, ranges, clock, caller }: { table: Table; ranges: readonly IndexedRange[]; clock: Clock; caller: Caller },
     graph: OpenGraph,
+    count: TraversalCount,
   ) {
     this.table = table;
     this.ranges = ranges;
     this.caller = caller;
     this.#graph = graph;
     this.#clock = clock;
+    this.#count = count;
   }
 
   /** Decides which nodes the caller may see, of those that a filter lets through. */
@@ -76,11 +85,24 @@ export class SearchedGraph {
    * was met is undecided. So a hidden node is neither found nor walked through. `others` decide on nodes for `request`,
    * which is made again for each search.
    */
-  async search(
+  search(
     request: () => GraphSearchRequest,
     filter: NodeFilter | undefined,
     others: readonly Decider[] = [],
-  ): Promise<{ answer: NativeGraphAnswer; partial: Partial }> {
+  ): Promise<Searched> {
+    return counted(this.#count, () => this.#search(request, filter, others));
+  }
+
+  /** A page of the edges of one node, which is no traversal. */
+  edges(request: GraphSearchRequest): Promise<Searched> {
+    return this.#search(() => request, undefined, []);
+  }
+
+  async #search(
+    request: () => GraphSearchRequest,
+    filter: NodeFilter | undefined,
+    others: readonly Decider[],
+  ): Promise<Searched> {
     const { caller } = this;
     const graph = this.#graph;
     const late = await graph.waitUntilShown(caller.signal);
@@ -118,7 +140,9 @@ export class SearchedGraph {
 
   /** The body of the answer, where every node is shown to the caller; otherwise null, and as `OpenGraph.inlineBody`. */
   inlineBody(request: GraphSearchRequest): string | null {
-    return this.visibility().decides ? null : this.#graph.inlineBody(request);
+    const body = this.visibility().decides ? null : this.#graph.inlineBody(request);
+    if (body !== null && isTraversal(request)) countBody(this.#count, body);
+    return body;
   }
 
   /** The keys of nodes that a search begins or ends at. `found` names the nodes of another search. */
@@ -151,6 +175,10 @@ export class SearchedGraph {
     }
     return shown;
   }
+}
+
+function isTraversal({ search }: GraphSearchRequest): boolean {
+  return typeof search === 'object' && 'traverse' in search;
 }
 
 /** The ends of a search are named by the caller: a filter of nodes does not concern them. */

@@ -21,6 +21,7 @@ import type { Storage } from '../../storage/open-storage.ts';
 import { newArtifact, readArtifactRecords } from '../artifacts/artifact-record.ts';
 import { checkArtifacts, checkUnused, newAmong, overArtifact, requireNamed } from '../artifacts/artifact-rules.ts';
 import { OpenGraph } from '../graph/open-graph.ts';
+import type { TraversalCount, TraversalCounts } from '../graph/traversal-counts.ts';
 import { checkRelationalIndex, isRelational } from '../relational/relational-schema.ts';
 import type { Table } from '../table.ts';
 import type { TableService } from '../table-service.ts';
@@ -33,17 +34,21 @@ interface IndexReport {
   incarnation: string;
   counts(stats: CountedStats): IndexCounts;
   ranges: RangeIndexReport[];
+  /** Of a graph index: how its searches have ended. */
+  traversal?: TraversalCount | undefined;
 }
 
 interface IndexServiceDeps {
   storage: Storage;
   enrichment: Enrichment;
   clock: Clock;
+  traversals: TraversalCounts;
 }
 
 /** The services of a report. */
 interface Reported {
   clock: Clock;
+  traversals: TraversalCounts;
   caller: Caller;
 }
 
@@ -53,23 +58,29 @@ export class IndexService {
   readonly #storage: Storage;
   readonly #enrichment: Enrichment;
   readonly #clock: Clock;
+  readonly #traversals: TraversalCounts;
 
-  constructor(tables: TableService, { storage, enrichment, clock }: IndexServiceDeps) {
+  constructor(tables: TableService, { storage, enrichment, clock, traversals }: IndexServiceDeps) {
     this.#tables = tables;
     this.#storage = storage;
     this.#enrichment = enrichment;
     this.#clock = clock;
+    this.#traversals = traversals;
   }
 
   async list(tableName: string, caller: Caller): Promise<IndexReport[]> {
     const table = this.#counted(tableName, caller);
-    return Promise.all(table.listedIndexes.map((index) => report(table, index, { clock: this.#clock, caller })));
+    return Promise.all(table.listedIndexes.map((index) => report(table, index, this.#reported(caller))));
   }
 
   /** Fails with `index_not_found`. */
   async get(tableName: string, indexName: string, caller: Caller): Promise<IndexReport> {
     const table = this.#counted(tableName, caller);
-    return report(table, find(table, indexName), { clock: this.#clock, caller });
+    return report(table, find(table, indexName), this.#reported(caller));
+  }
+
+  #reported(caller: Caller): Reported {
+    return { clock: this.#clock, traversals: this.#traversals, caller };
   }
 
   /** A table of which the caller may know how many documents and words it has. */
@@ -183,7 +194,7 @@ function notFound(table: Table, indexName: string): ServiceError {
   return new ServiceError('index_not_found', `table "${table.name}" has no index "${indexName}"`);
 }
 
-async function report(table: Table, index: TableIndex, { clock, caller }: Reported): Promise<IndexReport> {
+async function report(table: Table, index: TableIndex, { clock, traversals, caller }: Reported): Promise<IndexReport> {
   using lease = await table.lease();
   const reported = isKeptByText(index.definition) ? table.servingIndex.name : index.name;
   const ranges = lease.ranges.flatMap((range) => range.report(reported) ?? []);
@@ -193,5 +204,6 @@ async function report(table: Table, index: TableIndex, { clock, caller }: Report
       ? await new OpenGraph({ table, ranges: lease.ranges, clock }, index.definition).counts(caller)
       : undefined;
   const counts = (stats: CountedStats) => kind.counts({ ...stats, graph });
-  return { config: shownIndexConfig(index.config), incarnation: String(index.incarnation), counts, ranges };
+  const traversal = index.definition.kind === 'graph' ? traversals.of(table, index.incarnation) : undefined;
+  return { config: shownIndexConfig(index.config), incarnation: String(index.incarnation), counts, ranges, traversal };
 }

@@ -19,6 +19,13 @@ interface FoundPaths {
   paths: { nodes: string[]; total_weight: number; length: number; edges: ShownEdge[] }[];
 }
 
+interface GraphStatus {
+  edge_count: number;
+  node_count: number;
+  readiness: { state: string };
+  algebraic_graph: { traversal: Record<string, number> };
+}
+
 /** A table with a graph index `g`, spoken to over HTTP. */
 export class GraphTable {
   readonly #server: TestServer;
@@ -89,8 +96,8 @@ export class GraphTable {
     return this.#whole<FoundPaths>('POST', `${this.path}/indexes/g/shortest-path`, body);
   }
 
-  async status(): Promise<{ edge_count: number; node_count: number; readiness: { state: string } }> {
-    const answer = await this.#server.send('GET', `${this.path}/indexes/g`);
-    return answer.body.status as { edge_count: number; node_count: number; readiness: { state: string } };
+  async status(): Promise<GraphStatus> {
+    const answer = await this.#server.send<{ status: GraphStatus }>('GET', `${this.path}/indexes/g`);
+    return answer.body.status;
   }
 }
