@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 8f444b4939a7134c8148a73b79ba2a71fe299e37667e70ccfa490477c9956def
+// SHA-256 of its sources: 491b3b94ea3985180b1f7a5e4a665287d06c754fabe335f06a3666539ed6ccad
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -125,6 +125,9 @@ export declare function closeTableSchema(schemaHandle: number): void;
 
 /** Shows what was applied; `sequence` is the last one of it. Answers a JSON report. */
 export declare function commitIndex(handle: number, sequence: number): Promise<string>;
+
+/** What queries can do with the fields that a table schema declares: a JSON object of paths. */
+export declare function fieldCapabilities(schemaJson: string): string;
 
 /** Whether the token may come next. Throws `unsupported_response_format` where the grammar is too ambiguous. */
 export declare function grammarAccepts(grammar: number, token: number): boolean;

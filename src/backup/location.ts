@@ -50,7 +50,7 @@ export class Locations {
     this.#deps = deps;
   }
 
-  /** Throws `invalid_request` for a malformed location, `connection_not_found`, and `forbidden` outside of what is allowed. */
+  /** Throws `unsupported_location` and `invalid_request` for one that is none, `connection_not_found`, and `forbidden` outside of what is allowed. */
   open({ location, connection }: LocationRequest, use: LocationUse): Location {
     const address = readAddress(location);
     const found = connection === undefined ? this.#inferred(address, use) : this.#named(connection, address, use);
@@ -106,11 +106,12 @@ function readAddress(location: string): Address {
   const found = /^(file|s3):\/\/([^/]*)(?:\/(.*))?$/.exec(location);
   if (!found || location.length > 1_024) {
     const message = 'a location is "file:///FOLDER" or "s3://BUCKET/PREFIX"';
-    throw new ServiceError(/^[a-z][a-z0-9+.-]*:\/\//i.test(location) ? 'forbidden' : 'invalid_request', message);
+    throw new ServiceError('unsupported_location', message);
   }
   const [, scheme, host = '', rest = ''] = found;
   if (scheme === 'file' && host !== '') {
-    throw new ServiceError('forbidden', 'a location of files is on this machine: "file:///FOLDER", with three slashes');
+    const message = 'a location of files is on this machine: "file:///FOLDER", with three slashes';
+    throw new ServiceError('unsupported_location', message);
   }
   const path = rest.replaceAll(/\/+$/g, '');
   if (path !== '' && path.split('/').some((segment) => !isFolderName(segment))) {

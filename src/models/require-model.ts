@@ -8,7 +8,7 @@ import type { ModelRegistry } from './model-registry.ts';
 export interface ModelSource {
   /**
    * The model of that kind and name, its eight-bit variant where one is installed. Throws `ServiceError`:
-   * `model_not_found`, `model_load_failed` with the reason where its files are refused, or `model_loading` with a time to
+   * `model_not_found`, `model_not_supported` for one of another kind, `model_load_failed` with the reason where its files are refused, or `model_loading` with a time to
    * retry while it is downloading.
    */
   require(kind: ModelKind, name: string): InstalledModel;
@@ -24,7 +24,7 @@ export function requireInstalled(registry: ModelRegistry, kind: ModelKind, name:
   }
   const elsewhere = registry.findById(name);
   if (elsewhere !== undefined) {
-    throw new ServiceError('model_not_found', `"${name}" is among the ${elsewhere.kind}, not the ${kind}`);
+    throw new ServiceError('model_not_supported', `"${name}" is among the ${elsewhere.kind}, not the ${kind}`);
   }
   const names = registry.models.flatMap((each) => (each.kind === kind ? [each.name] : []));
   throw new ServiceError(

@@ -28,6 +28,7 @@ export const errorCodes = {
   invalid_query: [400, false, 'A query cannot be understood.'],
   conflicting_operations: [400, false, 'One key is inserted and deleted in the same batch.'],
   limit_exceeded: [400, false, 'A documented limit, named in the message, is exceeded.'],
+  unsupported_location: [400, false, 'A location of backups is of another scheme, or on another machine.'],
   model_not_supported: [400, false, 'The model cannot do this, or not with these parts; the message names both.'],
   context_length_exceeded: [400, false, 'An input has more tokens than the model takes; both counts are given.'],
   enrichment_failed: [

@@ -101,6 +101,48 @@ describe('the OpenAPI document describes', () => {
     }
   });
 
+  /** The document with no members but those that it names, for shapes whose name begins so. */
+  const strictly = (begin: string): Interface['components'] => ({
+    schemas: Object.fromEntries(
+      Object.entries(described.components.schemas).map(([name, schema]) => [
+        name,
+        name.startsWith(begin) && schema.properties ? { ...schema, additionalProperties: false } : schema,
+      ]),
+    ),
+  });
+  const isWhole = async (path: string, url: string, begin: string) => {
+    const { body } = await server.send('GET', url);
+    const schema = described.paths[path]?.get?.responses[200]?.content?.['application/json']?.schema as object;
+    const check = new Ajv2020({ strict: false }).compile({ ...schema, components: strictly(begin) });
+    expect([body, check(body), check.errors]).toEqual([body, true, null]);
+  };
+
+  test('every member of the state of an index, of each kind', async () => {
+    const { schemas } = strictly('Index');
+    expect(Object.values(schemas).filter((schema) => 'additionalProperties' in schema).length).toBeGreaterThan(8);
+    const kinds = {
+      dense: { type: 'embeddings', external: true, dimension: 2 },
+      sparse: { type: 'embeddings', external: true, sparse: true },
+      managed: { type: 'embeddings', field: 't', embedder: { provider: 'mock', model: 'm' } },
+      words: { type: 'full_text' },
+      counts: { type: 'algebraic', derive_from_schema: true },
+      over: { type: 'full_text', artifact_name: 'copy', enrichments: [{ name: 'copy', kind: 'asset', field: 't' }] },
+    };
+    for (const [name, config] of Object.entries(kinds)) {
+      const created = await server.send('POST', `${books}/indexes/${name}`, config);
+      expect([name, created.status, created.body]).toEqual([name, 201, created.body]);
+    }
+    await isWhole('/db/v1/tables/{table}/indexes', `${books}/indexes`, 'Index');
+    await isWhole('/db/v1/tables/{table}/indexes/{index}', `${books}/indexes/g`, 'Index');
+    const artifacts = '/db/v1/tables/{table}/documents/{key}/artifacts';
+    await isWhole(artifacts, `${books}/documents/a/artifacts`, 'DocumentArtifacts');
+  });
+
+  test('every member of the status and of the topology', async () => {
+    await isWhole('/db/v1/status', '/db/v1/status', 'Cluster');
+    await isWhole('/db/v1/cluster', '/db/v1/cluster', 'Cluster');
+  });
+
   test('conflicts of a transaction, when it reads and when it commits', async () => {
     const begun = await server.send('POST', '/db/v1/transactions/begin', {});
     const id = String(begun.body.transaction_id);

@@ -18,6 +18,28 @@ async function find(table: string, query: unknown): Promise<string[]> {
   return hitKeys(await server.send('POST', `/db/v1/tables/${table}/query`, { full_text_search: query }));
 }
 
+describe('the record of a table', () => {
+  test('tells what queries can do with the fields that its schema declares', async () => {
+    const properties = {
+      title: { type: 'string', 'x-service-types': ['text', 'search_as_you_type'], 'x-service-include-in-all': true },
+      inner: { type: 'object', properties: { year: { type: 'integer' } } },
+    };
+    const created = await server.send('POST', '/db/v1/tables/capable', { schema: schemaOf(properties) });
+    const title = { types: ['search_as_you_type', 'text'], searchable: true, filterable: false, sortable: true };
+    const year = { types: ['numeric'], searchable: false, filterable: true, sortable: true };
+    const capabilities = {
+      title: { ...title, aggregatable: false, in_all: true },
+      'inner.year': { ...year, aggregatable: true, in_all: false },
+    };
+    expect(created.body.field_capabilities).toEqual(capabilities);
+    const shown = async () => (await server.send('GET', '/db/v1/tables/capable')).body.field_capabilities;
+    expect(await shown()).toEqual(capabilities);
+    await server.send('PUT', '/db/v1/tables/capable/schema', schemaOf({ tag: { type: 'boolean' } }));
+    await until(async () => 'tag' in ((await shown()) as object));
+    expect(await shown()).toEqual({ tag: { ...year, types: ['boolean'], aggregatable: true, in_all: false } });
+  });
+});
+
 describe('a schema', () => {
   test('that is enforced refuses unknown types, undeclared fields and wrong values, and writes nothing', async () => {
     const schema = schemaOf({ n: { type: 'integer', minimum: 1 } }, { enforce_types: true });

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sundew_engine::base::joint_checkpoint::checkpoint_together;
 
 use sundew_engine::error::EngineError;
-use sundew_engine::full_text::{CheckpointReport, DerivedIndex, IndexOptions, TextIndex};
+use sundew_engine::full_text::{CheckpointReport, DerivedIndex, IndexOptions, TextIndex, text_stats};
 use sundew_engine::retrieval::{LegIndex, VectorIndex};
 use sundew_graph::{GraphIndex, GraphOptions};
 use sundew_vector::dense::{DenseIndex, DenseOptions};
@@ -167,7 +167,10 @@ pub fn rest_index(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
 /// Numbers about the index, as JSON.
 #[napi]
 pub fn index_stats(env: Env, handle: u32) -> napi::Result<String> {
-    call(&env, || to_json(&INDEXES.get(handle)?.derived().stats()))
+    call(&env, || match INDEXES.get(handle)? {
+        OpenIndex::Text(index) => to_json(&text_stats(&index)),
+        index => to_json(&index.derived().stats()),
+    })
 }
 
 /// Bytes of index files that are in memory and wait for a checkpoint.

@@ -6,6 +6,7 @@ use napi::Env;
 use napi::bindgen_prelude::{Uint8Array, Uint32Array};
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
+use sundew_engine::full_text::TableMapping;
 use sundew_engine::json::{self, ScanLimits as EngineLimits};
 use sundew_engine::schema::TableSchema;
 use sundew_engine::write::{
@@ -13,7 +14,7 @@ use sundew_engine::write::{
 };
 
 use crate::guard::{EngineTask, Started, call};
-use crate::json::from_json;
+use crate::json::{from_json, to_json};
 use crate::owned_array::OwnedArray;
 use crate::registry::Registry;
 
@@ -165,6 +166,15 @@ pub fn open_table_schema(json: String) -> Started<String, u32> {
 #[napi]
 pub fn close_table_schema(env: Env, schema_handle: u32) -> napi::Result<()> {
     call(&env, || SCHEMAS.remove(schema_handle).map(drop))
+}
+
+/// What queries can do with the fields that a table schema declares: a JSON object of paths.
+#[napi]
+pub fn field_capabilities(env: Env, schema_json: String) -> napi::Result<String> {
+    call(&env, || {
+        let schema: serde_json::Value = from_json(&schema_json, "table schema")?;
+        to_json(&TableMapping::from_schema(&schema).capabilities())
+    })
 }
 
 fn frame(

@@ -12,6 +12,7 @@ import { readFormat, readSharedMembers } from '../inference/generation/chat-requ
 import { newHead } from '../inference/generation/completion-body.ts';
 import { streamedAnswer } from '../inference/generation/streamed-answer.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
+import { eventStream } from '../routing/other-content.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { type TextCompletion, TextCompletionChunks, textCompletionBody } from './text-completion.ts';
 
@@ -31,7 +32,7 @@ export function completionRoutes(inference: Inference): Route[] {
       summary: 'Goes on with a text',
       description: 'With `stream: true` the answer comes as server-sent events, as that of `/ai/v1/chat/completions`.',
       body: inferenceBody(completionsRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
-      responses: { 200: { description: 'The answer', schema: completionsResponseSchema } },
+      responses: { 200: { description: 'The answer', schema: completionsResponseSchema, also: eventStream } },
       handler: async (context) => {
         const requests = readRequests(context.body);
         const [first] = requests;

@@ -1,8 +1,7 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import { shownArtifact } from '../../index-kinds/configuration/artifact-config.ts';
-import { artifactEnrichment, artifactList } from '../../protocol/database/artifacts.ts';
-import { jsonObject } from '../../protocol/database/tables.ts';
+import { artifactEnrichment, artifactList, documentArtifacts } from '../../protocol/database/artifacts.ts';
 import type { ArtifactService } from '../../tables/artifacts/artifact-service.ts';
 import type { ArtifactTrace } from '../../tables/artifacts/artifact-trace.ts';
 import { reply } from '../listener/reply.ts';
@@ -88,7 +87,7 @@ export function artifactRoutes(artifacts: ArtifactService, trace: ArtifactTrace)
       access: { table: 'read' },
       summary: 'How far the artifacts of a document are, vectors of managed indexes included',
       tag: 'artifacts',
-      responses: { 200: { description: 'State, attempts, reason and source hash of each', schema: jsonObject } },
+      responses: { 200: { description: 'State, attempts, reason and source hash of each', schema: documentArtifacts } },
       handler: async ({ params, caller }) => ({
         document_id: params.key,
         artifacts: await trace.of(params.table, params.key, caller),

@@ -7,7 +7,7 @@ import type { WorkCounts } from '../../inference/admission.ts';
 import { type ProviderState, thisServer } from '../../inference/providers/providers.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { HealthState } from '../../observability/health.ts';
-import { jsonObject } from '../../protocol/database/tables.ts';
+import { clusterStatus, clusterTopology } from '../../protocol/database/cluster.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeRecord } from '../../storage/catalog/catalog-records.ts';
 import type { Table } from '../../tables/table.ts';
@@ -46,7 +46,7 @@ export function clusterRoutes(source: ClusterSource): Route[] {
       access: 'authenticated',
       summary: 'Health and runtime status of the node',
       tag: 'cluster',
-      responses: { 200: { description: 'The status', schema: jsonObject } },
+      responses: { 200: { description: 'The status', schema: clusterStatus } },
       handler: ({ caller }) => renderStatus(source, caller),
     }),
     defineRoute({
@@ -55,7 +55,7 @@ export function clusterRoutes(source: ClusterSource): Route[] {
       access: 'authenticated',
       summary: 'Status with topology: nodes, ranges, replicas, groups',
       tag: 'cluster',
-      responses: { 200: { description: 'Status and topology', schema: jsonObject } },
+      responses: { 200: { description: 'Status and topology', schema: clusterTopology } },
       handler: async ({ caller }) => ({ ...renderStatus(source, caller), data: await renderTopology(source, caller) }),
     }),
   ];

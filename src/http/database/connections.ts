@@ -5,6 +5,7 @@ import type { ConnectionCatalogue } from '../../connections/connection-catalogue
 import { connectionListSchema } from '../../protocol/database/connections.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { eventStream } from '../routing/other-content.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { ConnectionInvoke, type InvokeDeps } from './connection-invoke.ts';
 
@@ -73,7 +74,7 @@ export function connectionRoutes(deps: ConnectionRoutesDeps): Route[] {
         contentType: 'application/json',
         bytesMax: limits.generateBodyBytesMax,
       },
-      responses: { 200: { description: 'What the models answer', schema: jsonObject } },
+      responses: { 200: { description: 'What the models answer', schema: jsonObject, also: eventStream } },
       handler: (context) => {
         const { connection, operation } = context.params;
         return invoke.invoke(deps.catalogue.find(context.caller, connection), operation, context);

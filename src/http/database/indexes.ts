@@ -1,14 +1,13 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
+import { indexDetails } from '../../protocol/database/index-details.ts';
 import { indexPreview, indexPreviewRequest } from '../../protocol/database/index-preview.ts';
-import { indexConfig, jsonObject } from '../../protocol/database/tables.ts';
+import { indexConfig } from '../../protocol/database/tables.ts';
 import type { IndexPreviews } from '../../tables/indexes/index-preview.ts';
 import type { IndexService } from '../../tables/indexes/index-service.ts';
 import { reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { renderIndexDetails } from './index-details.ts';
-
-const indexDetails = Type.Object({ config: jsonObject, status: jsonObject, shard_status: jsonObject });
 
 const dropQuery = Type.Object({
   keep_vectors: Type.Optional(

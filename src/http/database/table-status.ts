@@ -1,4 +1,5 @@
 import { type Caller, rowFiltersOf } from '../../access/principal.ts';
+import { fieldCapabilities } from '../../engine/field-capabilities.ts';
 import { shownIndexConfig } from '../../index-kinds/configuration/managed-source.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { TableStatus } from '../../protocol/database/tables.ts';
@@ -23,6 +24,7 @@ export async function renderTable(table: TableView, caller: Caller): Promise<Tab
       ]),
     ),
     schema: settings.schema,
+    field_capabilities: fieldCapabilities(settings.readSchema ?? settings.schema),
     ...(settings.readSchema === undefined
       ? {}
       : { migration: { state: 'rebuilding' as const, read_schema: settings.readSchema } }),

@@ -5,6 +5,9 @@ import * as clientRerank from '../../protocol/clients/rerank.ts';
 import * as clientResponses from '../../protocol/clients/responses.ts';
 import * as clientTei from '../../protocol/clients/tei.ts';
 import * as clientTokens from '../../protocol/clients/tokens.ts';
+import * as artifacts from '../../protocol/database/artifacts.ts';
+import * as cluster from '../../protocol/database/cluster.ts';
+import * as indexDetails from '../../protocol/database/index-details.ts';
 import * as queries from '../../protocol/database/query.ts';
 import * as tables from '../../protocol/database/tables.ts';
 import * as writes from '../../protocol/database/writes.ts';
@@ -28,12 +31,13 @@ import type { Route } from './route.ts';
 type Json = Record<string, unknown>;
 
 const protocol = [tables, writes, queries, usage, contentParts, embeddings, chunk, rerank, generate, generateBatch];
+const states = [cluster, indexDetails, artifacts];
 const tasks = [extract, models, predict, seq2seq];
 const clients = [clientAudio, clientOllama, clientRerank, clientResponses, clientTei, clientTokens];
 
 /** The OpenAPI 3.1 document of the routes, in their order, with operation ids made from method and path. */
 export function renderOpenApi(routes: readonly Route[], version: string): Json {
-  const schemas = new OpenApiSchemas([...protocol, ...tasks, ...clients]);
+  const schemas = new OpenApiSchemas([...protocol, ...states, ...tasks, ...clients]);
   schemas.add('Error', errorSchema());
   schemas.add('InferenceError', inferenceErrorSchema());
   const paths: Record<string, Json> = {};

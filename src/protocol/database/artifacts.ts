@@ -45,4 +45,23 @@ export const artifactEnrichment = Type.Object(
 );
 export type ArtifactEnrichment = Static<typeof artifactEnrichment>;
 
+const tracedArtifact = Type.Object({
+  name: Type.String(),
+  kind: Type.String({ description: '`chunk`, `asset`, `embedding` or `edges`' }),
+  state: Type.String({
+    description: '`ready`, `pending`, `retrying`, `failed`, or `none` where there is nothing to make',
+  }),
+  attempts: Type.Integer(),
+  code: Type.Optional(Type.String()),
+  reason: Type.Optional(Type.String()),
+  next_attempt_at: Type.Optional(Type.String({ description: 'ISO 8601' })),
+  source_hash: Type.Optional(Type.String({ description: 'Of what the artifact that is there was made from.' })),
+});
+
+/** How far the artifacts of one document are. */
+export const documentArtifacts = Type.Object({
+  document_id: Type.String(),
+  artifacts: Type.Array(tracedArtifact),
+});
+
 export const artifactList = Type.Object({ table_name: Type.String(), artifacts: Type.Array(artifactEnrichment) });

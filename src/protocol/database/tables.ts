@@ -107,12 +107,27 @@ const byteRange = Type.Tuple([Type.String(), Type.String()], {
   description: 'Least key and the key after the greatest, in base64; empty where there is no bound.',
 });
 
+const fieldCapabilities = Type.Record(
+  Type.String(),
+  Type.Object({
+    types: Type.Array(Type.String(), { description: 'How it is indexed, in the words of `x-service-types`.' }),
+    searchable: Type.Boolean({ description: 'By its words.' }),
+    filterable: Type.Boolean({ description: 'By whole values and ranges.' }),
+    sortable: Type.Boolean(),
+    aggregatable: Type.Boolean(),
+    in_all: Type.Boolean({ description: 'The schema opts it in to queries that name no field.' }),
+  }),
+  { description: 'What queries can do with each field that the schema declares, by its path.' },
+);
+export type FieldCapabilities = Static<typeof fieldCapabilities>;
+
 export const tableStatus = Type.Object({
   name: Type.String(),
   description: Type.Optional(Type.String()),
   indexes: Type.Record(Type.String(), indexConfig),
   shards: Type.Record(Type.String(), Type.Object({ byte_range: byteRange })),
   schema: Type.Optional(tableSchema),
+  field_capabilities: Type.Optional(fieldCapabilities),
   migration: Type.Optional(Type.Object({ state: Type.Literal('rebuilding'), read_schema: tableSchema })),
   ttl_rewrite: Type.Optional(
     Type.Object(

@@ -186,15 +186,15 @@ describe('a location', () => {
       return status === 200 ? first?.code : status;
     };
     expect(await status('file:///etc')).toBe(403);
-    expect(await status('file://host/x')).toBe(403);
+    expect(await status('file://host/x')).toBe(400);
     expect(await status(`file://${elsewhere.path}`)).toBe(403);
     expect(await status(`file://${elsewhere.path}`, 'readonly')).toBe(403);
     expect(await status(`${place.location}/../x`)).toBe(400);
     expect(await status('s3://other/x')).toBe(403);
     expect(await status('s3://other/x', 'bucket')).toBe(403);
     expect(await status('s3://mine/x', 'archive')).toBe(403);
-    expect(await status('http://169.254.169.254/')).toBe(403);
-    expect(await status('gs://mine/x')).toBe(403);
+    expect(await status('http://169.254.169.254/')).toBe(400);
+    expect(await status('gs://mine/x')).toBe(400);
     expect(await status('/etc')).toBe(400);
     expect(await status('')).toBe(400);
     expect(await status(place.location, 'none')).toBe(404);

@@ -240,6 +240,11 @@ describe('a model that a request names', () => {
         message: expect.stringContaining('cannot be served: model.onnx'),
       }),
     );
-    expect(refused('rerankers', 'tiny-bert')).toThrow(/is among the embedders, not the rerankers/);
+    expect(refused('rerankers', 'tiny-bert')).toThrow(
+      expect.objectContaining({
+        code: 'model_not_supported',
+        message: expect.stringContaining('is among the embedders, not the rerankers'),
+      }),
+    );
   });
 });

@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod analysis;
+mod commit_count;
 mod dates;
 mod documents;
 mod errors;
@@ -24,19 +25,21 @@ mod segment_columns;
 mod segments;
 mod slots;
 mod storage;
-mod term_count;
 mod text_index;
 mod writing;
 
 pub use analysis::Analyzer;
 pub use highlight::{HighlightPlan, highlight_documents};
+pub use mapping::TableMapping;
 pub use options::IndexOptions;
 pub use plan::{
     ALL_FIELDS, Aggregation, AggregationKind, AggregationPlan, Automatic, Background, CalendarInterval,
     CardinalityMode, DateBounds, Fusion, Fuzziness, Leg, LegKind, Node, NumberBounds, NumberMetric, PageCursor, Pruner,
     QueryPlan, RangeKind, SignificanceAlgorithm, SortField, Strategy, TermValue, WeightedField,
 };
-pub use query::{CancelFlag, Hit, Hits, OrderedHit, PageHit, match_documents, matching_ordinals, order_page, query};
+pub use query::{
+    CancelFlag, Hit, Hits, OrderedHit, PageHit, match_documents, matching_ordinals, order_page, query, text_stats,
+};
 pub use slots::tokens_of;
 pub use sundew_base::derived_index::DerivedIndex;
 pub use sundew_base::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats, SkippedRow};

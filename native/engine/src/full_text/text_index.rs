@@ -11,6 +11,7 @@ use tantivy::store::Compressor;
 use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
 
 use super::aggregate::CounterCache;
+use super::commit_count::{CommitCount, count_terms};
 use super::documents::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
@@ -21,7 +22,6 @@ use super::query::{DocsByString, FilterCache, IndexFields};
 use super::segment_columns::ColumnCache;
 use super::slots::{SlotTable, TakenSlots};
 use super::storage::{IndexDirectory, TextFiles, accept_checkpoint, open_directory, write_checkpoint};
-use super::term_count::TermCount;
 use super::writing::{CommitPayload, Merger, TextWriter, merges_at_rest, merges_while_writing};
 use crate::error::EngineError;
 use crate::frame::Frame;
@@ -44,7 +44,9 @@ pub struct TextIndex {
     pub(super) counters: Arc<CounterCache>,
     pub(super) strings: Arc<DocsByString>,
     ordinals: Arc<OrdinalCache>,
-    term_count: TermCount,
+    term_count: CommitCount,
+    /// Documents with a text that is searched, of an index over artifacts.
+    pub(super) text_count: CommitCount,
     writing: Mutex<TextWriter>,
     /// `None` for an index in memory.
     checkpoints: Option<Mutex<TextFiles>>,
@@ -124,7 +126,8 @@ impl TextIndex {
             counters: Arc::default(),
             strings: Arc::default(),
             ordinals: Arc::default(),
-            term_count: TermCount::default(),
+            term_count: CommitCount::default(),
+            text_count: CommitCount::default(),
             writing: Mutex::new(writer),
             checkpoints: files.map(Mutex::new),
             merger: Mutex::default(),
@@ -273,7 +276,7 @@ impl TextIndex {
     fn term_count(&self, searcher: &Searcher) -> u64 {
         let used = self.slots.snapshot().slots.len();
         let fields = self.fields.slots[..used].iter().chain([&self.fields.terms, &self.fields.overflow]);
-        self.term_count.of(searcher, fields)
+        self.term_count.of(searcher, || count_terms(searcher, fields))
     }
 
     /// Text slots that are taken, and how many there are.

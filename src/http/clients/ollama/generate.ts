@@ -14,6 +14,7 @@ import {
 import { admitted } from '../../inference/admitted.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { LateStream } from '../../listener/streams/late-stream.ts';
+import { lineStream } from '../../routing/other-content.ts';
 import { defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
 import { readOllamaChat, readOllamaPrompt } from './chat-request.ts';
 import { GenerationLines, type GenerationShape } from './generation-lines.ts';
@@ -28,7 +29,7 @@ export function ollamaGenerationRoutes(inference: Inference): Route[] {
     method: 'POST',
     access: { inference: 'read' },
     tag: 'Ollama',
-    responses: { 200: { description: 'The answer, whole or in lines', schema: ollamaAnswerSchema } },
+    responses: { 200: { description: 'The answer, whole or in lines', schema: ollamaAnswerSchema, also: lineStream } },
   } as const;
   return [
     defineRoute({

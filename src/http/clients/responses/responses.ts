@@ -13,6 +13,7 @@ import { inferenceReason } from '../../../protocol/inference/error-body.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { LateStream } from '../../listener/streams/late-stream.ts';
+import { eventStream } from '../../routing/other-content.ts';
 import { defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
 import { ResponseEvents } from './response-events.ts';
 import { type ReadResponse, readResponseRequest } from './response-request.ts';
@@ -39,7 +40,7 @@ export function responsesRoutes(inference: Inference): Route[] {
       description:
         'Text, functions, structured output, reasoning, streaming, and conversations that go on by `previous_response_id`. Stored responses are kept in memory, for an hour.',
       body: inferenceBody(responsesRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
-      responses: { 200: { description: 'The response', schema: responseSchema } },
+      responses: { 200: { description: 'The response', schema: responseSchema, also: eventStream } },
       handler: (context) => answer(inference, own, store, context),
     }),
     defineRoute({

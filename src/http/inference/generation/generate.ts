@@ -3,6 +3,7 @@ import type { Inference } from '../../../inference/inference.ts';
 import { OwnProvider } from '../../../inference/providers/own-provider.ts';
 import type { Provider } from '../../../inference/providers/provider.ts';
 import { generateRequestSchema, generateResponseSchema } from '../../../protocol/inference/generate.ts';
+import { eventStream } from '../../routing/other-content.ts';
 import { type BodyValue, defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
 import { inferenceBody } from '../inference-body.ts';
 import { readChatRequest } from './chat-request.ts';
@@ -28,7 +29,7 @@ export function generateRoutes(inference: Inference, provider: Provider = new Ow
         'With `stream: true` the answer comes as server-sent events, each a chunk of it, the last one `[DONE]`. An error ' +
         'after the first event is an event `error` with plain text, and no `[DONE]` follows.',
       body,
-      responses: { 200: { description: 'The answer', schema: generateResponseSchema } },
+      responses: { 200: { description: 'The answer', schema: generateResponseSchema, also: eventStream } },
       handler: (context) => answer(inference, provider, context),
     }),
   );

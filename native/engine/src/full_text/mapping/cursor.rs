@@ -43,6 +43,15 @@ impl SchemaCursor {
         }
     }
 
+    /// Names of the properties that are declared here one by one.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        if let Self::Declared { schema, root, .. } = self {
+            add_names(schema, root, &mut names, 0);
+        }
+        names
+    }
+
     pub fn child(&self, name: &str, enforced: bool) -> Self {
         match self {
             Self::Declared { schema, root, .. } => declared_child(schema, root, name, enforced),
@@ -97,6 +106,23 @@ fn find_property<'a>(schema: &'a Value, root: &'a Value, name: &str, depth: usiz
         }
     }
     None
+}
+
+/// As `find_property` finds them.
+fn add_names(schema: &Value, root: &Value, names: &mut Vec<String>, depth: usize) {
+    if depth > REFERENCES_MAX {
+        return;
+    }
+    for name in schema.get("properties").and_then(Value::as_object).into_iter().flat_map(|members| members.keys()) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        for part in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+            add_names(resolve(part, root), root, names, depth + 1);
+        }
+    }
 }
 
 fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {

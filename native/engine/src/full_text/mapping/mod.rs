@@ -1,5 +1,6 @@
 //! Which form of a document's value goes into the index: from the table's schema, its dynamic templates, or inference.
 
+mod capabilities;
 mod cursor;
 mod exact_types;
 mod glob;

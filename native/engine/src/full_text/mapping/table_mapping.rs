@@ -71,6 +71,11 @@ impl TableMapping {
         }
     }
 
+    /// The member whose texts alone are searched by a query without a field; `None` for those of the whole document.
+    pub fn searched_member(&self) -> Option<&'static str> {
+        self.searches_artifacts.then_some(ARTIFACTS)
+    }
+
     /// Number of document types; documents of none of them are counted as one more.
     pub fn type_count(&self) -> usize {
         self.types.len()

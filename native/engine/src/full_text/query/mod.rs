@@ -35,3 +35,4 @@ pub use run::hits::{Hit, Hits};
 pub use run::matching::{match_documents, matching_ordinals};
 pub use run::ordered::page_order::{OrderedHit, PageHit, order_page};
 pub use run::search::query;
+pub use run::text_stats::text_stats;

@@ -11,3 +11,4 @@ pub mod range_view;
 pub mod ranked;
 pub mod search;
 pub mod statistics;
+pub mod text_stats;
