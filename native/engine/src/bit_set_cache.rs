@@ -13,6 +13,9 @@ const ENTRY_BYTES: usize = 128;
 /// Entries that a cache is laid out for. Each may be small or take all of it.
 const EXPECTED_ENTRIES: usize = 64;
 
+/// Sets of all documents that have room, whatever the number of documents.
+const WHOLE_SETS_MIN: usize = 64;
+
 type Sets<Name> = Cache<Name, Arc<BitSet>, BySize<Name>, DefaultHashBuilder>;
 
 /// Bytes of a name beyond its own size.
@@ -20,6 +23,7 @@ type NameBytes<Name> = fn(&Name) -> usize;
 
 /// Sets by name. What is used least makes room (S3-FIFO, https://dl.acm.org/doi/10.1145/3600006.3613147).
 pub struct BitSetCache<Name> {
+    /// Of a cache over documents that are not too many for it.
     bytes_max: usize,
     name_bytes: NameBytes<Name>,
     /// Made with the first set: most indexes are never asked for any.
@@ -35,8 +39,14 @@ impl<Name: Hash + Eq> BitSetCache<Name> {
         self.sets.get()?.get(name)
     }
 
-    pub fn insert(&self, name: Name, set: Arc<BitSet>) {
-        self.sets.get_or_init(|| self.open()).insert(name, set);
+    /// `whole_bytes` are those of a set of all documents, of which this one may be a part.
+    pub fn insert(&self, name: Name, set: Arc<BitSet>, whole_bytes: usize) {
+        let sets = self.sets.get_or_init(|| self.open());
+        let wanted = (WHOLE_SETS_MIN * whole_bytes) as u64;
+        if sets.capacity() < wanted {
+            sets.set_capacity(wanted);
+        }
+        sets.insert(name, set);
     }
 
     /// One shard: a shard takes no set that is larger than its share of the bytes.
@@ -76,7 +86,7 @@ mod tests {
         let cache = BitSetCache::new(16 * 10_000, |_: &u32| 0);
         assert!(cache.get(&0).is_none());
         for name in 0..1_000 {
-            cache.insert(name, Arc::clone(&set));
+            cache.insert(name, Arc::clone(&set), 0);
             for used in 0..4.min(name) {
                 cache.get(&used);
             }
@@ -89,9 +99,21 @@ mod tests {
     #[test]
     fn a_set_of_most_of_the_bytes_is_kept_and_a_larger_one_is_not() {
         let cache = BitSetCache::new(1 << 20, |_: &u32| 0);
-        cache.insert(1, Arc::new(BitSet::from_words(vec![0; (9 << 17) / 10])));
+        cache.insert(1, Arc::new(BitSet::from_words(vec![0; (9 << 17) / 10])), 0);
         assert!(cache.get(&1).is_some());
-        cache.insert(2, Arc::new(BitSet::from_words(vec![0; 1 << 18])));
+        cache.insert(2, Arc::new(BitSet::from_words(vec![0; 1 << 18])), 0);
         assert_eq!([cache.get(&1).is_some(), cache.get(&2).is_some()], [true, false]);
+    }
+
+    #[test]
+    fn filters_over_more_documents_than_the_bytes_are_for_are_kept_all_the_same() {
+        let segment = Arc::new(BitSet::from_words(vec![0; 1_024]));
+        let (segments, filters) = (10, 40);
+        let cache = BitSetCache::new(16 * segment.bytes(), |_: &(u32, u32)| 0);
+        let names = || (0..filters).flat_map(|filter| (0..segments).map(move |segment| (segment, filter)));
+        for name in names() {
+            cache.insert(name, Arc::clone(&segment), segments as usize * segment.bytes());
+        }
+        assert_eq!(names().filter(|name| cache.get(name).is_none()).count(), 0);
     }
 }

@@ -13,7 +13,7 @@ use crate::bit_set_cache::BitSetCache;
 use crate::error::EngineError;
 use crate::full_text::{SegmentColumns, damaged};
 
-/// Bytes of ordinal sets that are kept: 256 filters over a million documents.
+/// Bytes of ordinal sets that are kept: 256 filters over a million documents. There is room for 64 where documents are more.
 const SET_BYTES_MAX: usize = 32 << 20;
 
 /// A table by ordinal is made when at least one in this many of its entries is taken.
@@ -159,7 +159,7 @@ impl OrdinalCache {
 
     pub fn keep(&self, name: SetName, set: BitSet) -> Arc<BitSet> {
         let set = Arc::new(set);
-        self.sets.insert(name, Arc::clone(&set));
+        self.sets.insert(name, Arc::clone(&set), set.bytes());
         set
     }
 }

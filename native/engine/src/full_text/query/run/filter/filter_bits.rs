@@ -73,6 +73,7 @@ fn bits_of(
     deadline: &Deadline,
 ) -> Result<Option<Vec<Arc<BitSet>>>, EngineError> {
     let readers = view.searcher.segment_readers();
+    let docs = readers.iter().map(|reader| u64::from(reader.max_doc())).sum();
     let mut weight: Option<Box<dyn Weight>> = None;
     let mut all = Vec::with_capacity(readers.len());
     for reader in readers {
@@ -90,7 +91,7 @@ fn bits_of(
         };
         let visit = |take: &mut dyn FnMut(DocId)| visit_all(reader, &**weight, deadline, |doc, _| take(doc));
         let bits = Arc::new(BitSet::collect(reader.max_doc(), visit)?);
-        view.filters.keep(reader.segment_id(), name, Arc::clone(&bits));
+        view.filters.keep(reader.segment_id(), name, Arc::clone(&bits), docs);
         all.push(bits);
     }
     Ok(Some(all))

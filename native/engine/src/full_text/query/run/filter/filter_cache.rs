@@ -8,7 +8,7 @@ use tantivy::index::SegmentId;
 
 use crate::bit_set_cache::BitSetCache;
 
-/// Bits of one index that are kept: 128 filters over a million documents.
+/// Bits of one index that are kept: 128 filters over a million documents. There is room for 64 where documents are more.
 const BYTES_MAX: usize = 16 << 20;
 
 /// Filters that were asked once, remembered to know the second time.
@@ -32,8 +32,9 @@ impl FilterCache {
         self.bits.get(&(segment, Arc::clone(filter)))
     }
 
-    pub fn keep(&self, segment: SegmentId, filter: &Arc<str>, bits: Arc<BitSet>) {
-        self.bits.insert((segment, Arc::clone(filter)), bits);
+    /// `docs` are those of all segments.
+    pub fn keep(&self, segment: SegmentId, filter: &Arc<str>, bits: Arc<BitSet>, docs: u64) {
+        self.bits.insert((segment, Arc::clone(filter)), bits, docs.div_ceil(8) as usize);
     }
 
     /// Whether this filter was asked before.
