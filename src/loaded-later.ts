@@ -17,6 +17,13 @@ export const laterVerbs: Readonly<Record<(typeof verbNames)[number], () => Promi
     return inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer);
   },
   config: async () => (await import('./cli/config-show.ts')).configShow,
+  table: async () => (await import('./cli/client/table.ts')).table,
+  index: async () => (await import('./cli/client/index-verb.ts')).index,
+  load: async () => (await import('./cli/client/load.ts')).load,
+  insert: async () => (await import('./cli/client/documents.ts')).insert,
+  delete: async () => (await import('./cli/client/documents.ts')).deleteVerb,
+  lookup: async () => (await import('./cli/client/documents.ts')).lookup,
+  query: async () => (await import('./cli/client/query.ts')).query,
   backup: async () => (await import('./cli/backup/backup.ts')).backup,
   check: async () => (await import('./cli/check.ts')).check,
   keys: async () => (await import('./cli/keys.ts')).keys,

@@ -18,8 +18,10 @@ export class RefusedError extends Error {
 
 /** The database of a command: a server at its address, or a data directory that no server holds. */
 export interface DatabaseCalls extends AsyncDisposable {
-  /** The body of the answer. Throws `RefusedError`. */
+  /** The body of the answer; a text is sent as it is, anything else as JSON. Throws `RefusedError`. */
   call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
+  /** The same as it was sent. */
+  text(method: string, path: string): Promise<string>;
 }
 
 const nowhere = 'http://sundew.invalid';
@@ -38,7 +40,7 @@ export async function openCalls(context: VerbContext): Promise<DatabaseCalls> {
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
     // A backup may take hours, in which nothing is sent.
     const send = (request: Request) => fetch(request, { timeout: false });
-    return { call: caller(send, url.replace(/\/+$/, ''), headers), [Symbol.asyncDispose]: async () => undefined };
+    return { ...calls(send, url.replace(/\/+$/, ''), headers), [Symbol.asyncDispose]: async () => undefined };
   }
   // A user who can open the directory may do everything with it.
   const offline = { ...context, args: { ...context.args, flags: new Map([...flags, ['--auth', 'false']]) } };
@@ -46,16 +48,16 @@ export async function openCalls(context: VerbContext): Promise<DatabaseCalls> {
   const config = new RunningConfig(load(), load);
   const logger = createLogger({ level: 'warn', format: 'text', clock: commandClock, write: context.explain });
   const services = await openServices({ config, logger, clock: commandClock, socket: undefined });
-  return { call: caller(services.app.handle, nowhere, {}), [Symbol.asyncDispose]: () => services.close() };
+  return { ...calls(services.app.handle, nowhere, {}), [Symbol.asyncDispose]: () => services.close() };
 }
 
-function caller(
+function calls(
   send: (request: Request) => Promise<Response>,
   base: string,
   headers: Record<string, string>,
-): DatabaseCalls['call'] {
-  return async (method, path, body) => {
-    const content = body === undefined ? {} : { body: JSON.stringify(body) };
+): Pick<DatabaseCalls, 'call' | 'text'> {
+  const ask = async (method: string, path: string, body?: unknown) => {
+    const content = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
     const request = new Request(`${base}${path}`, {
       method,
       headers: { 'content-type': 'application/json', ...headers },
@@ -64,13 +66,18 @@ function caller(
     const { status, text } = await send(request)
       .then(async (response) => ({ status: response.status, text: await response.text() }))
       .catch(withoutAnswer);
+    if (status === 204) return { answer: {}, text };
     const answer = objectOf(text);
     if (!answer) {
       const message = `what answers with status ${status} is no Sundew server; look at "--url" and what is before the server`;
       throw new RefusedError(message, unavailable.has(status));
     }
-    if (status < 400) return answer;
+    if (status < 400) return { answer, text };
     throw new RefusedError(`${answer.code}: ${answer.error}`, answer.retryable === true);
+  };
+  return {
+    call: async (method, path, body) => (await ask(method, path, body)).answer,
+    text: async (method, path) => (await ask(method, path)).text,
   };
 }
 

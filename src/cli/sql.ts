@@ -1,6 +1,5 @@
 import { ConfigError } from '../config/config-error.ts';
-import { openCalls, RefusedError } from './database-calls.ts';
-import { configFlags } from './load-config.ts';
+import { clientFlags, runClient } from './client/client-verb.ts';
 import { exitCodes, type Verb } from './verb.ts';
 
 interface Rows {
@@ -13,26 +12,16 @@ export const sql: Verb = {
   name: 'sql',
   summary: 'Read relational tables by SQL, through a server or from a data directory that no server uses.',
   usage: 'STATEMENT [PARAMETER ...] [options]',
-  flags: [
-    { flag: '--url', value: 'URL', help: 'A running server, e.g. http://127.0.0.1:8080; else the data directory.' },
-    { flag: '--key', value: 'KEY', help: 'Its credential; else the variable SUNDEW_KEY.' },
-    { flag: '--json', help: 'One JSON object a row; else columns with tabs between them.' },
-    ...configFlags(),
-  ],
+  flags: [{ flag: '--json', help: 'One JSON object a row; else columns with tabs between them.' }, ...clientFlags],
   async run(context) {
     const [statement, ...given] = context.args.positionals;
     if (statement === undefined) throw new ConfigError('usage: sundew sql STATEMENT [PARAMETER ...] [options]');
-    await using database = await openCalls(context);
-    try {
+    return await runClient(context, async ({ call }) => {
       const parameters = given.map(parameterOf);
-      const answer = (await database.call('POST', '/db/v1/sql', { sql: statement, parameters })) as unknown as Rows;
+      const answer = (await call('POST', '/db/v1/sql', { sql: statement, parameters })) as unknown as Rows;
       context.print(context.args.flags.has('--json') ? asObjects(answer) : asText(answer));
       return exitCodes.done;
-    } catch (error) {
-      if (!(error instanceof RefusedError)) throw error;
-      context.explain(`${error.message}\n`);
-      return error.isRetryable ? exitCodes.retry : exitCodes.failed;
-    }
+    });
   },
 };
 

@@ -24,4 +24,20 @@ export interface Verb {
 }
 
 /** Verbs beside `serve`, which are loaded later. */
-export const verbNames = ['inference', 'config', 'backup', 'check', 'keys', 'sql', 'models', 'demo'] as const;
+export const verbNames = [
+  'inference',
+  'config',
+  'table',
+  'index',
+  'load',
+  'insert',
+  'delete',
+  'lookup',
+  'query',
+  'sql',
+  'backup',
+  'check',
+  'keys',
+  'models',
+  'demo',
+] as const;

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { runCommandLine } from '../../src/cli/run.ts';
+import { laterVerbs } from '../../src/loaded-later.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+/** The commands that ask a database, each as a person types it. */
+
+let server: TestServer;
+let directory: TemporaryDirectory;
+beforeAll(async () => {
+  server = await startTestServer();
+  directory = new TemporaryDirectory();
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  directory[Symbol.dispose]();
+});
+
+async function run(words: string, ...more: string[]) {
+  let [printed, explained] = ['', ''];
+  const line = [...words.split(' '), ...more, '--url', server.url];
+  const code = await runCommandLine({ verbs: laterVerbs, version: '0' }, line, {
+    environment: {},
+    print: (text) => {
+      printed += text;
+    },
+    explain: (text) => {
+      explained += text;
+    },
+  });
+  return { code, printed, explained };
+}
+const json = async (words: string, ...more: string[]) => {
+  const { code, printed, explained } = await run(words, ...more);
+  expect({ words, code, explained }).toEqual({ words, code: 0, explained: '' });
+  return JSON.parse(printed);
+};
+const lines = (name: string, ...all: string[]) => {
+  const path = `${directory.path}/${name}`;
+  writeFileSync(path, all.map((line) => `${line}\n`).join(''));
+  return path;
+};
+
+describe('a table', () => {
+  test('is made, listed, shown and dropped', async () => {
+    const body = JSON.stringify({ description: 'a shop' });
+    const made = await json('table create shop --shards 2 --body', body);
+    expect(Object.keys(made.shards)).toHaveLength(2);
+    await json('table create other');
+    expect((await run('table list')).printed).toBe('other\nshop\n');
+    const listed = await run('table list --prefix sh --json');
+    expect(
+      listed.printed
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).name),
+    ).toEqual(['shop']);
+    expect(await json('table get shop')).toMatchObject({ name: 'shop', description: 'a shop' });
+    expect(await run('table drop other')).toEqual({ code: 0, printed: '', explained: '' });
+    expect((await run('table list')).printed).toBe('shop\n');
+  });
+
+  test('says what was refused, and how it is used', async () => {
+    const missing = await run('table get nowhere');
+    expect(missing).toMatchObject({ code: 1, printed: '' });
+    expect(missing.explained).toContain('table_not_found');
+    for (const words of ['table', 'table get', 'table mend shop', 'table list shop', 'table create a b']) {
+      expect([words, (await run(words)).code]).toEqual([words, 2]);
+    }
+    expect((await run('table create x --shards 0')).explained).toContain('--shards must be a whole number from 1 on');
+    expect((await run('table create x --body', '[]')).explained).toContain('--body must be a JSON object');
+  });
+});
+
+describe('documents', () => {
+  test('are written, read, found and deleted', async () => {
+    await json('table create books');
+    const written = await json(
+      'insert books a/b --sync-level full_text --value',
+      '{"title":"The Sea","year":9007199254740992}',
+    );
+    expect(written).toMatchObject({ status: 'committed', inserted: 1 });
+    const file = lines('one.json', '{"title":"The Land"}');
+    await json('insert books c --sync-level full_index --file', file);
+    expect(await json('lookup books a/b')).toEqual({ title: 'The Sea', year: 9007199254740992 });
+    expect(await json('lookup books a/b --fields year')).toEqual({ year: 9007199254740992 });
+    const found = await json('query books --fields title --limit 1 --full-text-search', 'title:sea');
+    expect(found.hits.hits).toMatchObject([{ _id: 'a/b', _source: { title: 'The Sea' } }]);
+    const filtered = await json('query books --body {"count":true} --filter-query', '{"exists":{"field":"year"}}');
+    expect(filtered.hits.total).toEqual({ value: 1, relation: 'exact' });
+    expect(await json('delete books a/b c no')).toMatchObject({ deleted: 2 });
+    expect((await run('lookup books c')).explained).toContain('key_not_found');
+    expect((await run('query books --limit ten')).explained).toContain('"limit"');
+    expect((await run('insert books d')).code).toBe(2);
+  });
+});
+
+describe('an index', () => {
+  test('is made, waited for, listed, shown and dropped', async () => {
+    await json('table create things');
+    const config = { type: 'embeddings', external: true, dimension: 2 };
+    expect(await json('index create things v --body', JSON.stringify(config))).toMatchObject({ name: 'v', ...config });
+    expect(await run('index wait things v --until complete --timeout 1m')).toMatchObject({
+      code: 0,
+      printed: 'ready\n',
+    });
+    expect((await run('index list things')).printed).toBe(
+      'full_text_index_v0\tfull_text\tready\nv\tembeddings\tready\n',
+    );
+    expect(await json('index get things v')).toMatchObject({ config, status: { readiness: { state: 'ready' } } });
+    expect((await run('index drop things v')).code).toBe(0);
+    expect((await run('index get things v')).explained).toContain('index_not_found');
+  });
+
+  test('that is not ready in time is told of with its state, for another try', async () => {
+    await json('table create slow');
+    await json('insert slow a --value', '{"t":"x"}');
+    const embedder = { provider: 'openai', model: 'm', url: 'http://127.0.0.1:9/v1', api_key: 'k' };
+    const config = { type: 'embeddings', field: 't', dimension: 2, embedder };
+    await json('index create slow v --body', JSON.stringify(config));
+    const waited = await run('index wait slow v --timeout 1s');
+    expect(waited).toMatchObject({ code: 75, printed: '' });
+    expect(waited.explained).toMatch(/^(?:pending|queryable_partial), \d+ %/);
+    expect((await run('index wait slow v --until ever')).code).toBe(2);
+    expect((await run('index wait slow v --timeout soon')).code).toBe(2);
+  });
+});
+
+describe('a load', () => {
+  const documents = Array.from({ length: 25 }, (_, at) => JSON.stringify({ id: `k${at}`, n: at }));
+
+  test('writes the lines of a file in batches, by a member or by a template of their key', async () => {
+    await json('table create loaded');
+    const file = lines('all.ndjson', ...documents, '', '{"id":12,"big":12345678901234567.0}');
+    const told = { lines: 27, batches: 3, loaded: 26, errors: 0 };
+    expect(await json('load loaded --size 10 --sync-level full_index --file', file)).toEqual(told);
+    expect(await json('lookup loaded k24')).toEqual({ id: 'k24', n: 24 });
+    expect((await run('lookup loaded 12')).printed).toContain('12345678901234567.0');
+    const byTemplate = await json('load loaded --batch-bytes 100 --id-template {{id}}:{{n}} --file', file);
+    expect(byTemplate).toMatchObject({ loaded: 26, errors: 0 });
+    expect(byTemplate.batches).toBeGreaterThan(5);
+    expect(await json('lookup loaded k3:3')).toEqual({ id: 'k3', n: 3 });
+    expect(await json('load loaded --size 10 --batches 1 --id-field n --file', file)).toMatchObject({ loaded: 10 });
+  });
+
+  test('writes nothing in a dry run, and ends at the first mistake unless some are allowed', async () => {
+    await json('table create tried');
+    const file = lines('some.ndjson', '{"id":"a"}', 'nonsense', '{"n":1}', '[]', '{"id":"b"}', '{"id":"a","n":2}');
+    const dry = await run('load tried --dry-run --max-errors 9 --file', file);
+    expect([dry.code, JSON.parse(dry.printed)]).toEqual([1, { lines: 6, batches: 2, loaded: 3, errors: 3 }]);
+    expect(dry.explained).toMatch(
+      /^line 2: .*\nline 3: "id" holds no key\nline 4: a document must be a JSON object\n$/,
+    );
+    const query = await json('query tried --body {"count":true}');
+    expect(query.hits.total.value).toBe(0);
+    const strict = await run('load tried --file', file);
+    expect([strict.code, JSON.parse(strict.printed)]).toMatchObject([1, { lines: 2, loaded: 1, errors: 1 }]);
+    expect(await run('load tried --sync-level full_text --max-errors 3 --file', file)).toMatchObject({ code: 1 });
+    expect(await json('lookup tried a')).toEqual({ id: 'a', n: 2 });
+  });
+
+  test('ends with what the server refuses, and with a file that is not there', async () => {
+    await json(
+      'table create strict --body',
+      JSON.stringify({
+        schema: {
+          enforce_types: true,
+          document_schemas: { d: { schema: { properties: { id: {}, n: { type: 'integer' } } } } },
+        },
+      }),
+    );
+    const file = lines('bad.ndjson', '{"id":"a","n":"x"}', '{"id":"b","n":1}');
+    const refused = await run('load strict --size 1 --file', file);
+    expect(refused.code).toBe(1);
+    expect(refused.explained).toContain('validation_failed');
+    expect(JSON.parse(refused.printed)).toMatchObject({ loaded: 0, errors: 1 });
+    const allowed = await run('load strict --size 1 --max-errors 1 --file', file);
+    expect(JSON.parse(allowed.printed)).toMatchObject({ loaded: 1, errors: 1 });
+    expect((await run('load strict --file /nowhere')).code).toBe(2);
+    expect((await run('load strict')).code).toBe(2);
+  });
+});
