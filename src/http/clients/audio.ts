@@ -13,7 +13,7 @@ import {
 import { ServiceError } from '../../protocol/service-error.ts';
 import { admitted } from '../inference/admitted.ts';
 import { Reply } from '../listener/reply.ts';
-import { plainText } from '../routing/other-content.ts';
+import { transcripts } from '../routing/other-content.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { readForm } from './multipart-form.ts';
 import { subtitles } from './subtitles.ts';
@@ -35,7 +35,7 @@ export function audioRoutes(inference: Inference): Route[] {
         200: {
           description: 'What was said',
           schema: Type.Union([transcriptionSchema, verboseTranscriptionSchema]),
-          also: plainText,
+          also: transcripts,
         },
       },
       handler: (context) =>

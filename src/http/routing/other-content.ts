@@ -10,6 +10,7 @@ export const lineStream = {
   'application/x-ndjson': Type.String({ description: 'A JSON object on each line, unless `stream` is false.' }),
 };
 
-export const plainText = {
-  'text/plain': Type.String({ description: 'By `response_format`.' }),
+export const transcripts = {
+  'text/plain': Type.String({ description: 'By `response_format`: `text` or `srt`.' }),
+  'text/vtt': Type.String({ description: 'By `response_format`: `vtt`.' }),
 };

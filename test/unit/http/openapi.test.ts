@@ -5,6 +5,7 @@ import Ajv2020 from 'ajv/dist/2020.js';
 
 interface Operation {
   readonly operationId: string;
+  readonly responses?: Readonly<Record<string, { readonly content?: object }>>;
 }
 interface Document {
   readonly openapi: string;
@@ -54,6 +55,23 @@ describe('docs/openapi.json', () => {
   test('refers to shapes that are there, and uses all of them', () => {
     const references = [...text.matchAll(/"\$ref": "#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '');
     expect(new Set(references)).toEqual(new Set(Object.keys(document.components.schemas)));
+  });
+
+  test.each([
+    ['/ai/v1/generate', 'text/event-stream'],
+    ['/ai/v1/chat/completions', 'text/event-stream'],
+    ['/ai/v1/completions', 'text/event-stream'],
+    ['/ai/v1/responses', 'text/event-stream'],
+    ['/db/v1/connections/{connection}/inference/{operation}', 'text/event-stream'],
+    ['/api/chat', 'application/x-ndjson'],
+    ['/api/generate', 'application/x-ndjson'],
+    ['/api/pull', 'application/x-ndjson'],
+    ['/ai/v1/audio/transcriptions', 'text/plain'],
+    ['/ai/v1/audio/translations', 'text/vtt'],
+    ['/ai/v1/embeddings', 'application/octet-stream'],
+  ])('tells that %s may answer as %s', (path, type) => {
+    const content = document.paths[path]?.post?.responses?.[200]?.content ?? {};
+    expect(Object.keys(content)).toEqual(expect.arrayContaining(['application/json', type]));
   });
 
   test('gives every operation an id of its own', () => {

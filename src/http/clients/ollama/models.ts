@@ -8,6 +8,7 @@ import { type OllamaName, ollamaAnswerSchema, ollamaNameSchema } from '../../../
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { usableContext } from '../../inference/models.ts';
+import { lineStream } from '../../routing/other-content.ts';
 import { defineRoute, type Route } from '../../routing/route.ts';
 import { namedModel, taggedName } from './model-names.ts';
 import { pull } from './pull.ts';
@@ -78,6 +79,7 @@ export function ollamaModelRoutes(inference: Inference): Route[] {
       path: '/api/pull',
       access: write,
       summary: 'Fetches a model of the catalogue',
+      responses: { 200: { ...responses[200], also: lineStream } },
       handler: (context) => pull(inference, namedModel(context.body), context.body.stream ?? true, context),
     }),
     defineRoute({
