@@ -26,6 +26,14 @@ test('a directory belongs to one process, and the kernel gives it back when that
   lock.release();
 });
 
+test('a directory that cannot be written is refused with what to do', () => {
+  // Nobody makes a file there, whatever the user.
+  const acquire = () => DataLock.acquire(new DataDirectory('/proc'));
+  expect(acquire).toThrow(
+    expect.objectContaining({ problem: 'not_writable', message: '/proc cannot be written', hint: expect.any(String) }),
+  );
+});
+
 test("a directory that is made is its owner's alone, and one that was there keeps its mode", async () => {
   using directory = temporaryDirectory();
   const [made, given] = ['made', 'given'].map((name) => join(directory.path, name)) as [string, string];

@@ -10,9 +10,9 @@ export class DataLock {
     this.#lock = lock;
   }
 
-  /** Fails with `locked`, naming the owner, when another process holds the directory. */
+  /** Fails with `locked`, naming the owner, when another process holds the directory, and with `not_writable`. */
   static acquire(directory: DataDirectory): DataLock {
-    const lock = FileLock.acquire(directory.lockFile);
+    const lock = acquire(directory);
     if (lock instanceof FileLock) return new DataLock(lock);
     throw new DataDirectoryError(
       'locked',
@@ -23,5 +23,18 @@ export class DataLock {
 
   release(): void {
     this.#lock[Symbol.dispose]();
+  }
+}
+
+const notWritable: ReadonlySet<string> = new Set(['EROFS', 'EACCES', 'EPERM', 'SQLITE_CANTOPEN', 'SQLITE_READONLY']);
+
+function acquire(directory: DataDirectory): ReturnType<typeof FileLock.acquire> {
+  try {
+    return FileLock.acquire(directory.lockFile);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!notWritable.has(code)) throw error;
+    const hint = 'give this user the right to write there and mount the disk for writing, or use another data directory';
+    throw new DataDirectoryError('not_writable', `${directory.root} cannot be written`, hint, error);
   }
 }
