@@ -80,7 +80,7 @@ describe('POST /ai/v1/rerank', () => {
       [{ prompts: [] }, 400, 'prompts'],
       [{ query: '', prompts: ['a'] }, 400, 'query'],
       [{ prompts: 'a' }, 400, 'prompts'],
-      [{ model: 'tiny-bert', prompts: ['a'] }, 404, 'among the embedders'],
+      [{ model: 'tiny-bert', prompts: ['a'] }, 400, 'among the embedders'],
       [{ prompts: new Array(3_000).fill('a') }, 400, 'it may have'],
     ];
     for (const [wrong, status, words] of cases) {

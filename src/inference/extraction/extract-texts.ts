@@ -49,17 +49,20 @@ export async function extractTexts(
     : await byGeneration(inference, model, request, call);
 }
 
+/** There is no model of the name, or one of another kind. */
+const absent: readonly ErrorCode[] = ['model_not_found', 'model_not_supported'];
+
 function requireEither({ models }: Inference, name: string): InstalledModel {
   const failsWith = (error: unknown, codes: readonly ErrorCode[]) =>
     error instanceof ServiceError && codes.includes(error.code);
   try {
     return models.require('extractors', name);
   } catch (error) {
-    if (!failsWith(error, ['model_not_found', 'model_load_failed'])) throw error;
+    if (!failsWith(error, [...absent, 'model_load_failed'])) throw error;
     try {
       return models.require('generators', name);
     } catch (other) {
-      throw failsWith(other, ['model_not_found']) ? error : other;
+      throw failsWith(other, absent) ? error : other;
     }
   }
 }
