@@ -214,7 +214,8 @@ export class RangePool implements Service {
    */
   async closeAll(withinMs: number): Promise<void> {
     const ended = await this.#closeTogether([...this.#slots.keys()], withinMs, (range) => range.leave());
-    await this.#deps.closed.save();
+    // A full disk does not take them, and these ranges are looked at again.
+    await this.#deps.closed.save().catch(() => undefined);
     for (const outcome of ended) if (outcome.status === 'rejected') throw outcome.reason;
   }
 

@@ -78,4 +78,20 @@ describe('a stop after writes to many tables', () => {
     expect((await server.stop()).code).toBe(0);
     expect(offlineCheck(place.dataDir)).toMatchObject({ code: 0 });
   });
+
+  test.each(['/catalog.db', '/documents.db', '/indexes/'])(
+    'ends as any other where the disk has no room for %s, and loses nothing',
+    async (path) => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        await writeAll(server);
+        place.control.arm({ calls: ['write', 'create'], path, action: 'ENOSPC' });
+        expect((await server.stop()).code).toBe(0);
+      }
+      place.control.disarmAll();
+      await using server = await place.start();
+      await expectAllFound(server);
+    },
+  );
 });

@@ -125,8 +125,11 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
       await Promise.all(background);
       await processes.close();
       tables.stop();
-      await pool.closeAll(core.limits.stopCheckpointsMs);
-      await core.storage.close();
+      try {
+        await pool.closeAll(core.limits.stopCheckpointsMs);
+      } finally {
+        await core.storage.close();
+      }
     },
   };
 }
