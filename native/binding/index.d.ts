@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 491b3b94ea3985180b1f7a5e4a665287d06c754fabe335f06a3666539ed6ccad
+// SHA-256 of its sources: 7e772bbbd2e59884cf89d95ceb362c524cbe33599ab7036096bd5ce4d940e9a4
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -160,11 +160,20 @@ export declare function graphSearch(handles: Array<number>, requestJson: string,
 /** For each row of the frame an object of path -> marked fragments, as a JSON array; by the mapping of these options. */
 export declare function highlightDocuments(optionsJson: string, planJson: string, highlightJson: string, frame: Uint8Array): Promise<string>;
 
+/** Has the rows of a dense index wait without a graph until `linkIndex`. */
+export declare function holdIndex(handle: number): Promise<void>;
+
 /** Bytes of index files that are in memory and wait for a checkpoint. */
 export declare function indexMemoryBytes(handle: number): number;
 
 /** Numbers about the index, as JSON. */
 export declare function indexStats(handle: number): string;
+
+/**
+ * Makes one graph of what a dense index shows, with the links that a file of `writeIndexLinks` gives to its vectors. Answers a
+ * JSON report.
+ */
+export declare function linkIndex(handle: number, path: string): Promise<string>;
 
 /** One byte a row of the frame: 1 where the document matches the plan under the mapping of these options. */
 export declare function matchDocuments(optionsJson: string, planJson: string, frame: Uint8Array): Promise<Uint8Array>;
@@ -240,3 +249,6 @@ export declare function vectorBounds(): VectorBounds;
  * differ.
  */
 export declare function verifyIndex(handle: number): Promise<void>;
+
+/** Writes the links of the graphs of a dense index into a file; answers its bytes, and 0 without a file where there are none. */
+export declare function writeIndexLinks(handle: number, path: string): Promise<number>;

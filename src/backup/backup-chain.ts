@@ -4,6 +4,7 @@ import {
   type ClusterManifest,
   checkBackupId,
   type ImageFile,
+  type LinksFile,
   readClusterManifest,
   readTableManifest,
   type TableManifest,
@@ -29,6 +30,8 @@ export interface ChainedTable {
   readonly files: readonly (readonly ArchiveFile[])[];
   /** As `files`: what the lines of the files are applied to; undefined where they say everything. */
   readonly images: readonly (readonly ImageFile[] | undefined)[];
+  /** As `files`: the links that vectors had when everything was copied. */
+  readonly vectorLinks: readonly (readonly LinksFile[])[];
   /** Ids of parts in the files go up to it; of those that an index had which was dropped since, nothing is restored. */
   readonly lastPartId: number;
 }
@@ -82,8 +85,9 @@ async function chainedTable(
   const ranges = manifest.ranges.map((_, range) => chainOf(manifests, links, range));
   const files = ranges.map((range) => range.files);
   const images = ranges.map((range) => range.image);
+  const vectorLinks = ranges.map((range) => range.vectorLinks);
   const lastPartId = Math.max(...manifests.map(({ last_part_id: last }) => last));
-  return { manifest, files, images, lastPartId };
+  return { manifest, files, images, vectorLinks, lastPartId };
 }
 
 /** The parts of what a table has. */
@@ -96,13 +100,17 @@ function chainOf(
   manifests: readonly TableManifest[],
   links: readonly ClusterManifest[],
   at: number,
-): { files: ArchiveFile[]; image: readonly ImageFile[] | undefined } {
+): {
+  files: ArchiveFile[];
+  image: readonly ImageFile[] | undefined;
+  vectorLinks: readonly LinksFile[];
+} {
   const newest = manifests[0]?.ranges[at];
   const files: ArchiveFile[][] = [];
   for (let link = 0, range = newest; range; link += 1) {
     files.unshift(range.files);
-    const { base_head: baseHead, range_id: id, first_sequence: first, image } = range;
-    if (baseHead === null) return { files: files.flat(), image };
+    const { base_head: baseHead, range_id: id, first_sequence: first, image, links: vectorLinks = [] } = range;
+    if (baseHead === null) return { files: files.flat(), image, vectorLinks };
     range = manifests[link + 1]?.ranges.find((each) => each.range_id === id && each.first_sequence === first);
     if (range?.head !== baseHead) break;
   }

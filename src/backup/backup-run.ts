@@ -15,6 +15,7 @@ import {
   archiveFormat,
   type BackupFormat,
   imageFileName,
+  linksFileName,
   type RangeManifest,
   rangeFileName,
   type TableManifest,
@@ -82,12 +83,14 @@ export class BackupRun implements Disposable {
         const { store, copier, backupId, generation, format } = this.#target;
         const fileName = (file: number) => rangeFileName(backupId, generation, number, at, file);
         const imageName = (file: number) => imageFileName(backupId, generation, number, at, file);
+        const linksName = (file: number) => linksFileName(backupId, generation, number, at, file);
+        const { temporary } = this.#deps.storage.directory;
         const baseHead = this.#base?.headOf(table.name, range, parts) ?? null;
         const imageOf = format === 'native' ? (each: IndexedRange) => this.#imageOf(each, table) : undefined;
         return new RangeCopy(
           range,
           { all: parts, graphs: graphPartIdsOf(table) },
-          { copier, store, fileName, imageName },
+          { copier, store, fileName, imageName, linksName, temporary },
           { baseHead, imageOf },
         );
       });
@@ -171,6 +174,7 @@ export class BackupRun implements Disposable {
         base_head: copy.baseHead,
         files: copy.files,
         ...(copy.image && { image: copy.image }),
+        ...(copy.links.length > 0 && { links: copy.links }),
       });
     }
     return manifestOf(definition, ranges);

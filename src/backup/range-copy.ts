@@ -1,12 +1,13 @@
 import type { IndexedRange } from '../indexing/indexed-range.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { Storage } from '../storage/open-storage.ts';
-import type { ArchiveFile, ImageFile } from './archive/manifest.ts';
+import type { ArchiveFile, ImageFile, LinksFile } from './archive/manifest.ts';
 import type { Copier } from './copy/copier.ts';
 import type { CopyPage } from './copy/copy-calls.ts';
 import type { CopyWriter } from './copy/copy-writer.ts';
 import { damagedDocument } from './copy/refused-document.ts';
 import type { RangeImage } from './image/range-image.ts';
+import { writeLinks } from './links/write-links.ts';
 import type { ObjectStore } from './stores/object-store.ts';
 
 interface CopyTarget {
@@ -16,6 +17,10 @@ interface CopyTarget {
   readonly fileName: (file: number) => string;
   /** The same of the files that the range itself has. */
   readonly imageName: (file: number) => string;
+  /** The same of the links of its indexes. */
+  readonly linksName: (file: number) => string;
+  /** A folder of this machine. */
+  readonly temporary: string;
 }
 
 /** Ids of the parts that come along. */
@@ -50,6 +55,8 @@ export class RangeCopy implements Disposable {
   readonly #graphParts: readonly number[];
   /** The range's own files; undefined where its documents are copied line by line. */
   image: ImageFile[] | undefined;
+  /** As the indexes had them at some time of the copy: whoever takes them compares the vectors. */
+  links: LinksFile[] = [];
   /** Tells this range from an earlier one of the same number. */
   readonly firstSequence: number;
   readonly #imageOf: ImageOf | undefined;
@@ -88,6 +95,7 @@ export class RangeCopy implements Disposable {
       }
       await this.#changes(file, signal);
     });
+    if (this.baseHead === null && !this.#imageOf) this.links = await writeLinks(this.range, this.#target, signal);
   }
 
   /** The changes since the last look; returns how many bytes they had. */

@@ -24,7 +24,8 @@ export async function verifyBackup(
   for (const { name } of chain.cluster.tables) {
     onTable(name);
     const table = must(await chain.table(name), 'a table that its manifest names');
-    const own = table.images.flatMap((image) => image?.map(({ file }) => file) ?? []);
+    const packed = [...table.images.flatMap((image) => image ?? []), ...table.vectorLinks.flat()];
+    const own = packed.map(({ file }) => file);
     for (const file of own) for await (const _ of readBlocks(store, file));
     const lines = table.files.flat();
     const files = [...own, ...lines];

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { definitionJson, type IndexDefinition } from '../index-kinds/all-kinds.ts';
 import { awaitNative, callNative } from './engine-error.ts';
 import { nativeAddon } from './native-addon.ts';
+import { NativeLinks } from './native-links.ts';
 
 interface StatsJson {
   applied_sequence: number;
@@ -20,9 +21,12 @@ export class NativeIndex {
   readonly handle: number;
   /** Sequence of the commit that it was opened at; 0 for one that holds nothing. */
   readonly openedAtSequence: number;
+  /** Of dense vectors alone. */
+  readonly links: NativeLinks | undefined;
 
-  private constructor(handle: number) {
+  private constructor(handle: number, { kind }: IndexDefinition) {
     this.handle = handle;
+    this.links = kind === 'dense' ? new NativeLinks(handle) : undefined;
     this.openedAtSequence = this.stats().appliedSequence;
   }
 
@@ -39,7 +43,7 @@ export class NativeIndex {
   ): Promise<NativeIndex> {
     if (wipe) rmSync(directory, { recursive: true, force: true });
     const json = definitionJson(definition, isLoaded);
-    return new NativeIndex(await awaitNative(() => nativeAddon().openIndex(directory, json)));
+    return new NativeIndex(await awaitNative(() => nativeAddon().openIndex(directory, json)), definition);
   }
 
   /** Takes the rows of a document frame; they are seen after the next commit. */

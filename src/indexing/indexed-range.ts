@@ -14,6 +14,7 @@ import { concerns, contentsOf } from './frame-contents.ts';
 import type { RangeIndexReport } from './index-report.ts';
 import { IndexStandings } from './index-standings.ts';
 import type { IndexedRangeDeps } from './indexed-range-deps.ts';
+import type { IndexLinks } from './range-index.ts';
 import { RemovalLog } from './removals/removal-log.ts';
 import { RangeRemovedTargets } from './removals/removed-targets.ts';
 
@@ -248,6 +249,19 @@ export class IndexedRange {
   ): Promise<boolean> {
     const looks = indexNames.map((name) => this.applier(name)?.lookForDamage(signal) ?? false);
     return (await Promise.all(looks)).includes(true);
+  }
+
+  /** Bytes of the dense vectors that an index shows. */
+  vectorBytes(indexName: string): number {
+    const followed = this.#indexes.get(indexName);
+    if (followed?.definition.kind !== 'dense') return 0;
+    return (followed.applier.index?.stats().vectorCount ?? 0) * followed.definition.dimension * 4;
+  }
+
+  /** Of the indexes of dense vectors that are open, by their names. */
+  links(): Map<string, IndexLinks> {
+    const all = [...this.#indexes].map(([name, { applier }]) => [name, applier.index?.links] as const);
+    return new Map(all.flatMap(([name, links]) => (links ? [[name, links]] : [])));
   }
 
   /** The producer of the parts of an enrichment or of an index. */

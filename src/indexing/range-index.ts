@@ -20,6 +20,30 @@ export interface RangeIndex {
   /** `close` follows soon: no call waits for background work any more. May be called while another one is under way. */
   closeSoon(): void;
   close(): Promise<void>;
+  /** Between dense vectors. */
+  readonly links?: IndexLinks | undefined;
+}
+
+/** The links of a dense index, which another one of the same documents can take over; `src/engine` gives the real ones. */
+export interface IndexLinks {
+  /** Writes them into a file; returns its bytes, and 0 without a file where there are none yet. */
+  write(path: string): Promise<number>;
+  /** Has rows wait without links until `take`. */
+  hold(): Promise<void>;
+  /** Links what the index shows, as a file says. */
+  take(path: string): Promise<LinkReport>;
+}
+
+/** How the rows of an index came by their links. */
+export interface LinkReport {
+  /** Rows with the links of a file. */
+  kept: number;
+  /** Rows that have lost most of their neighbours and were linked again. */
+  relinked: number;
+  /** Rows that wait to be linked, as those that are written. */
+  left: number;
+  /** Why the file was left out. */
+  refused?: string;
 }
 
 interface ApplyReport {

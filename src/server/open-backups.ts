@@ -45,6 +45,10 @@ export async function openBackups({ config, clock, logger, secrets, database }: 
     log,
     clock,
     locations,
+    onLinked: (table, index, { refused, ...rows }) => {
+      if (refused === undefined) logger.info('vectors were linked as in the backup', { table, index, ...rows });
+      else logger.warn('links of a backup were left out', { table, index, ...rows, reason: refused });
+    },
     onFailed: (job_id, table, error) => logger.warn('a restore failed', { job_id, table }, error),
   });
   const restores = new RestoreService({ jobs, job, tables, locations });

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
 import { BackupPlace, documentsOf } from '../support/backup-place.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { forge, lines, ofPayload, size } from '../support/forged-backup.ts';
@@ -173,6 +175,40 @@ describe('a server killed in the middle of a restore', () => {
       expect(listed.map(({ name }) => name)).toEqual(tables);
       await server.stop();
       expect(place.files('/ranges/').filter((name) => name.endsWith('documents.db'))).toHaveLength(6);
+    },
+    timeout,
+  );
+
+  test.each(['restore.before-links', 'restore.before-links:1'])(
+    'has all vectors after its next start, where they waited for links: killed at %s',
+    async (failpoint) => {
+      using archive = new BackupPlace();
+      using place = new FaultPlace();
+      cpSync(join(import.meta.dir, '../fixtures/backups/format-3'), archive.path, { recursive: true });
+      const options = { arguments: ['--config', archive.configuration] };
+      {
+        await using server = await place.start({ ...options, failpoint });
+        const body = { backup_id: 'golden-more', location: archive.location };
+        await new WireClient(server.url).send('POST', '/db/v1/restore', body).catch(() => undefined);
+        expect((await server.ended).signal).toBe('SIGKILL');
+      }
+      await using server = await place.start(options);
+      const wire = new WireClient(server.url);
+      const { jobs } = (await wire.send('GET', '/db/v1/restore/jobs')).body as { jobs: { job_id: string }[] };
+      const job = await endOfRestore(sender(server.url), String(jobs[0]?.job_id));
+      expect(job).toMatchObject({ phase: 'succeeded', published_table_count: 1 });
+      for (const [vector, key] of [
+        [[1, 2, 3], 'z'],
+        [[3, 2, 1], 'a'],
+        [[3, 2, 2], 'b'],
+        [[9, 1, 1], 'n'],
+      ] as const) {
+        const near = { table: 'books', embeddings: { v: vector }, indexes: ['v'], limit: 1 };
+        const { body } = await wire.send('POST', '/db/v1/query', near);
+        expect(JSON.stringify(body)).toContain(`"_id":"${key}"`);
+      }
+      expect(place.files('/links-')).toEqual([]);
+      await server.stop();
     },
     timeout,
   );

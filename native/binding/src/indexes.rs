@@ -53,6 +53,9 @@ enum OptionsOfKind {
 
 type IndexTask<T> = Started<OpenIndex, T>;
 
+/// The index, the path of a file, and what is to be done.
+type DenseTask<T> = Started<(Arc<DenseIndex>, String, fn(&DenseIndex, &Path) -> Result<T, EngineError>), T>;
+
 /// The full-text index of a handle.
 pub fn text_index(handle: u32) -> Result<Arc<TextIndex>, EngineError> {
     match INDEXES.get(handle)? {
@@ -164,6 +167,28 @@ pub fn rest_index(env: Env, handle: u32) -> napi::Result<IndexTask<()>> {
     on_index(&env, handle, |index| index.derived().rest())
 }
 
+/// Has the rows of a dense index wait without a graph until `linkIndex`.
+#[napi(ts_return_type = "Promise<void>")]
+pub fn hold_index(env: Env, handle: u32) -> napi::Result<DenseTask<()>> {
+    on_dense(&env, handle, String::new(), |index, _| {
+        index.hold();
+        Ok(())
+    })
+}
+
+/// Makes one graph of what a dense index shows, with the links that a file of `writeIndexLinks` gives to its vectors. Answers a
+/// JSON report.
+#[napi(ts_return_type = "Promise<string>")]
+pub fn link_index(env: Env, handle: u32, path: String) -> napi::Result<DenseTask<String>> {
+    on_dense(&env, handle, path, |index, path| to_json(&index.link_again(path)))
+}
+
+/// Writes the links of the graphs of a dense index into a file; answers its bytes, and 0 without a file where there are none.
+#[napi(ts_return_type = "Promise<number>")]
+pub fn write_index_links(env: Env, handle: u32, path: String) -> napi::Result<DenseTask<f64>> {
+    on_dense(&env, handle, path, |index, path| Ok(index.write_links(path)? as f64))
+}
+
 /// Numbers about the index, as JSON.
 #[napi]
 pub fn index_stats(env: Env, handle: u32) -> napi::Result<String> {
@@ -201,6 +226,22 @@ pub fn close_index(env: Env, handle: u32) -> napi::Result<Started<Option<OpenInd
     let index = call(&env, || INDEXES.remove(handle))?;
     // The last reference goes on the pool: it unmaps files and waits for threads.
     Ok(EngineTask::start(Some(index), |index| index.take().map_or(Ok(()), |index| index.derived().close())))
+}
+
+fn on_dense<T>(
+    env: &Env,
+    handle: u32,
+    path: String,
+    work: fn(&DenseIndex, &Path) -> Result<T, EngineError>,
+) -> napi::Result<DenseTask<T>>
+where
+    T: napi::bindgen_prelude::ToNapiValue + napi::bindgen_prelude::TypeName + Send + 'static,
+{
+    let index = call(env, || match vector_index(handle)? {
+        VectorIndex::Dense(index) => Ok(index),
+        VectorIndex::Sparse(_) => Err(EngineError::internal(format!("index handle {handle} is not of a dense index"))),
+    })?;
+    Ok(EngineTask::start((index, path, work), |(index, path, work)| work(index, Path::new(path))))
 }
 
 fn on_index<T>(env: &Env, handle: u32, work: fn(&mut OpenIndex) -> Result<T, EngineError>) -> napi::Result<IndexTask<T>>

@@ -6,11 +6,13 @@ import { documentsPath, isImagePath } from '../image/image-path.ts';
 import { isObjectName, type ObjectStore, readWhole } from '../stores/object-store.ts';
 
 /** Version of the archive: of manifests and payloads together. Older ones are read, newer ones refused by name. */
-export const archiveFormat = 2;
+export const archiveFormat = 3;
 /** Bytes of a manifest; that of a table has about 60 for every 4 MiB of it. */
 const manifestBytesMax = 64 * 1_024 * 1_024;
 /** Uncompressed bytes of a block. */
 export const blockBytesMax = 8 * 1_024 * 1_024;
+/** Uncompressed bytes of a file of links: those of some 50 million vectors. */
+export const linksBytesMax = 4 * 1_024 ** 3;
 
 const count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** Far above what a catalog gives, and far below what it can give. */
@@ -34,6 +36,8 @@ const fileSchema = Type.Object({ name: Type.String(), bytes: count, sha256, bloc
 
 const imageFileSchema = Type.Object({ path: Type.String(), file: fileSchema }, strict);
 
+const linksFileSchema = Type.Object({ index: Type.String(), file: fileSchema }, strict);
+
 const rangeSchema = Type.Object(
   {
     start_key: Type.String(),
@@ -51,6 +55,8 @@ const rangeSchema = Type.Object(
     files: Type.Array(fileSchema, { maxItems: 64 }),
     /** The files that the range had, to which the lines are applied; of the format `native`. */
     image: Type.Optional(Type.Array(imageFileSchema, { minItems: 1, maxItems: 100_000 })),
+    /** The links between the vectors of indexes; not in archives of the format versions 1 and 2. */
+    links: Type.Optional(Type.Array(linksFileSchema, { minItems: 1, maxItems: 10_000 })),
   },
   strict,
 );
@@ -115,6 +121,8 @@ const clusterManifestSchema = Type.Object(
 export type TableManifest = Static<typeof tableManifestSchema>;
 export type RangeManifest = TableManifest['ranges'][number];
 export type ArchiveFile = Static<typeof fileSchema>;
+/** A file of links (`native/vector/src/dense/links/link_file.rs`), and the name of their index. */
+export type LinksFile = Static<typeof linksFileSchema>;
 /** A file of a range, and where it lay in the range's directory. */
 export type ImageFile = Static<typeof imageFileSchema>;
 export type BackupFormat = ClusterManifest['format'];
@@ -153,6 +161,17 @@ export function imageFileName(
   file: number,
 ): string {
   return `${backupId}/${generation}/table-${table}-range-${range}-image-${file}.zst`;
+}
+
+/** Of the links of a range's indexes, by its number. */
+export function linksFileName(
+  backupId: string,
+  generation: string,
+  table: number,
+  range: number,
+  file: number,
+): string {
+  return `${backupId}/${generation}/table-${table}-range-${range}-links-${file}.zst`;
 }
 
 export function rangeFileName(
@@ -255,11 +274,12 @@ function decodeManifest<Schema extends TSchema>(schema: Schema, name: string, by
 
 function checkRanges({ ranges, indexes, enrichments, last_part_id: lastPartId }: TableManifest, name: string): void {
   let expected: string | null = '';
-  for (const { start_key: start, end_key: end, files, image, head, first_sequence: first } of ranges) {
+  for (const { start_key: start, end_key: end, files, image, links, head, first_sequence: first } of ranges) {
     if (start !== expected) throw corrupted(name, 'has ranges with gaps');
     expected = end;
     for (const file of files) checkFile(file, name);
     if (image) checkImage(image, name);
+    for (const { file } of links ?? []) checkLinks(file, name);
     if (head < first - 1) throw corrupted(name, 'has a range that ends before it begins');
   }
   if (expected !== null) throw corrupted(name, 'has ranges with gaps');
@@ -272,6 +292,12 @@ function checkRanges({ ranges, indexes, enrichments, last_part_id: lastPartId }:
 function checkFile({ name: file, bytes, blocks }: ArchiveFile, name: string): void {
   const sum = blocks.reduce((total, block) => total + block.bytes, 0);
   if (!isObjectName(file) || sum !== bytes) throw corrupted(name, 'names a file wrongly');
+}
+
+function checkLinks(file: ArchiveFile, name: string): void {
+  checkFile(file, name);
+  const bytes = file.blocks.reduce((total, { size }) => total + size, 0);
+  if (bytes > linksBytesMax) throw corrupted(name, 'has more links than any index');
 }
 
 function checkImage(image: readonly ImageFile[], name: string): void {

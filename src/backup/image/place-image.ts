@@ -2,7 +2,6 @@ import { mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { indexDirectory } from '../../indexing/index-directory.ts';
 import { failpoint } from '../../lib/failpoint.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
 import type { DataDirectory } from '../../storage/directory/data-directory.ts';
 import { adoptImage } from '../../storage/range/range-image.ts';
 import { imageNote } from '../../storage/range/range-snapshot.ts';
@@ -12,6 +11,7 @@ import { readBlocks } from '../archive/archive-reader.ts';
 import type { ImageFile, TableManifest } from '../archive/manifest.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
 import { documentsPath, readIndexPath } from './image-path.ts';
+import { outOfRoom, writeBlocks } from './write-blocks.ts';
 
 interface ImageDeps {
   readonly tables: Pick<TableService, 'adoptImage'>;
@@ -56,7 +56,9 @@ export async function placeImage(
       const target = targetOf(folder, path, manifest);
       if (target === undefined) continue;
       await mkdir(dirname(target), { recursive: true });
-      await writeFile(target, readBlocks(store, file), signal);
+      await writeBlocks(target, readBlocks(store, file), signal);
+      // That of the documents is changed, and synced then.
+      if (!target.endsWith(documentsPath)) await sync(target);
       written.push(target);
       failpoint('restore.after-image-file');
     }
@@ -69,7 +71,7 @@ export async function placeImage(
     await tables.adoptImage(table, rangeId, folder);
     failpoint('restore.after-image');
   } catch (error) {
-    throw failed(error);
+    throw outOfRoom(error);
   } finally {
     await rm(folder, { recursive: true, force: true }).catch(() => undefined);
   }
@@ -88,22 +90,6 @@ function targetOf(folder: string, path: string, { indexes }: TableManifest): str
   return index && join(indexDirectory(join(folder, 'indexes'), { name: index.name, incarnation }), file);
 }
 
-async function writeFile(path: string, blocks: ReturnType<typeof readBlocks>, signal: AbortSignal): Promise<void> {
-  const file = await open(path, 'wx', 0o600);
-  try {
-    for await (const { bytes } of blocks) {
-      signal.throwIfAborted();
-      for (let at = 0; at < bytes.byteLength; ) {
-        at += (await file.write(bytes, at, bytes.byteLength - at)).bytesWritten;
-      }
-    }
-    // That of the documents is changed, and synced then.
-    if (!path.endsWith(documentsPath)) await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
 async function sync(path: string): Promise<void> {
   const file = await open(path, 'r');
   try {
@@ -111,11 +97,4 @@ async function sync(path: string): Promise<void> {
   } finally {
     await file.close();
   }
-}
-
-function failed(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (code !== 'ENOSPC' && code !== 'EDQUOT') return error;
-  const message = 'the data directory has no room for what the backup has; make room and try again';
-  return new ServiceError('insufficient_storage', message, { cause: error });
 }

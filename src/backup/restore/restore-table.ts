@@ -1,5 +1,6 @@
 import { Value } from '@sinclair/typebox/value';
 import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
+import type { LinkReport } from '../../indexing/range-index.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { indexConfig } from '../../protocol/database/tables.ts';
@@ -15,6 +16,7 @@ import type { TableSettings } from '../../tables/table-view.ts';
 import type { TableManifest } from '../archive/manifest.ts';
 import { type ChainedTable, partIdsOf } from '../backup-chain.ts';
 import { placeImage } from '../image/place-image.ts';
+import { holdForLinks, takeLinks } from '../links/take-links.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
 import { endOfLoad, RangeLoad } from './load-range.ts';
 
@@ -23,6 +25,8 @@ export interface RestoreDeps {
   readonly tables: TableService;
   readonly log: RangeLog;
   readonly clock: Clock;
+  /** An index of a table has the links of its backup. */
+  onLinked(table: string, index: string, report: LinkReport): void;
 }
 
 /** Versions of a restored table begin above those of the backup, and above those that a table gives while it is being replaced. */
@@ -44,6 +48,7 @@ export async function buildStaged(
   failpoint('restore.after-stage');
   if (!found || !isLoaded) await load(deps, table, store, backedUp, signal);
   await validate(table, backedUp, signal);
+  if (!found || !isLoaded) await link(deps, table, store, backedUp, signal);
   return table;
 }
 
@@ -51,7 +56,7 @@ async function load(
   deps: RestoreDeps,
   table: Table,
   store: ObjectStore,
-  { manifest, files, images, lastPartId }: ChainedTable,
+  { manifest, files, images, vectorLinks, lastPartId }: ChainedTable,
   signal: AbortSignal,
 ): Promise<void> {
   const wanted = new Set(partIdsOf(manifest));
@@ -62,9 +67,24 @@ async function load(
       { store, files: images[at] },
       signal,
     );
+    await holdForLinks({ table, rangeId, store, files: vectorLinks[at] ?? [] }, signal);
     const source = { store, files: files[at] ?? [], lastPartId, wanted };
     await new RangeLoad(deps, table, rangeId, source, signal).run();
     failpoint('restore.after-range');
+  }
+}
+
+async function link(
+  deps: RestoreDeps,
+  table: Table,
+  store: ObjectStore,
+  { manifest: { name }, vectorLinks }: ChainedTable,
+  signal: AbortSignal,
+): Promise<void> {
+  const onLinked = (index: string, report: LinkReport) => deps.onLinked(name, index, report);
+  for (const [at, { rangeId }] of table.ranges.entries()) {
+    const { directory } = deps;
+    await takeLinks({ directory, onLinked }, { table, rangeId, store, files: vectorLinks[at] ?? [] }, signal);
   }
 }
 

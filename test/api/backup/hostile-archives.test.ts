@@ -61,6 +61,11 @@ const image = (path: string) => ({
   path,
   file: { name: 'b/none', bytes: 1, sha256: '0'.repeat(64), blocks: [{ bytes: 1, size: 1, crc: 0 }] },
 });
+const linksOf = (file: Partial<RangeManifest['files'][number]>) => ({
+  index: 'v',
+  file: { ...image('').file, ...file },
+});
+const full = { bytes: 1, size: 8 * 1_024 * 1_024, crc: 0 };
 const enrichment = { part_id: 9, name: 'x', state: 'ready', replaced_by: null };
 const ofKind = (kind: string) =>
   ofTable({
@@ -83,7 +88,7 @@ const two = '{"id":2,"key":"a","version":1,"document":{"n":1}}';
 describe('a restore of an archive that somebody has forged', () => {
   const bomb = Bun.zstdCompressSync(Buffer.alloc(64 * 1_024 * 1_024, 'a'));
   const cases: [string, (place: BackupPlace) => Parameters<typeof forge>[1]][] = [
-    ['a newer format', () => ofTable({ format_version: 3 })],
+    ['a newer format', () => ofTable({ format_version: 4 })],
     ['a table manifest above the location', () => ofEntry({ manifest: '../x' })],
     ['an absolute name', () => ofFile({ name: '/etc/hostname' })],
     ['a payload above the location', () => ofFile({ name: 'b/../../x' })],
@@ -109,6 +114,12 @@ describe('a restore of an archive that somebody has forged', () => {
     ['an image of one path twice', () => ofRange({ image: [image('documents.db'), image('documents.db')] })],
     ['an image without documents', () => ofRange({ image: [image('indexes/1/x')] })],
     ['an image whose file is not there', () => ofRange({ image: [image('documents.db')] })],
+    ['links above the location', () => ofRange({ links: [linksOf({ name: 'b/../../x' })] })],
+    [
+      'more links than any index has',
+      () => ofRange({ links: [linksOf({ bytes: 600, blocks: Array(600).fill(full) })] }),
+    ],
+    ['links of other bytes than their blocks', () => ofRange({ links: [linksOf({ bytes: 2 })] })],
     ['a bomb', (place) => ofPayload(place, bomb, 8 * 1_024 * 1_024)],
     ['a frame that says 1 TB', (place) => ofPayload(place, terabyte(), 8 * 1_024 * 1_024)],
     ['two frames in one block', (place) => ofPayload(place, Buffer.concat([lines(one), bomb]), size(one))],

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use sundew_base::error::EngineError;
 
-use super::graph::{AddedRow, Graph, Insertion, insert_rows};
+use super::graph::{AddedRow, Graph, Insertion, Way, insert_rows};
 use super::options::DenseOptions;
 use super::rows::copies::{AllVectors, key_of};
 use super::rows::graph_rows::GraphRows;
@@ -143,30 +143,15 @@ pub fn build(
     files: Option<&SegmentFiles>,
     cancelled: &AtomicBool,
 ) -> Result<Option<Built>, EngineError> {
-    let mut order: Vec<(u32, u32, u32)> = Vec::new();
-    for (segment, source) in plan.sources.iter().zip(0..) {
-        let live = (0..segment.rows.len() as u32).filter(|&row| !segment.dead.contains(row));
-        order.extend(live.map(|row| (segment.rows.ordinal(row), source, row)));
-    }
-    // Ascending ordinals let the index find them without a table of its own.
-    order.sort_unstable();
-    let mut added: Vec<AddedRow> = order
-        .iter()
-        .map(|&(ordinal, source, row)| {
-            let rows = &plan.sources[source as usize].rows;
-            let (vector, number) = (rows.vector(row), rows.number(row));
-            let level = level_of(ordinal, number, options.links);
-            AddedRow { ordinal, number, sequence: rows.sequence(row), vector, level, key: Some(key_of(vector)) }
-        })
-        .collect();
+    let (origins, mut added) = live_rows(&plan.sources, options);
     let grown = plan.grown.as_ref().and_then(|segment| segment.rows.as_graph()).map(Arc::as_ref);
     let grown_rows = grown.map_or(0, GraphRows::len);
-    let twins = AllVectors { grown, added: &added }.twins();
+    let twins = AllVectors { grown, added: &added }.twins(|_| false);
     for (row, _) in added.iter_mut().zip(&twins).filter(|(_, twin)| twin.is_some()) {
         (row.level, row.key) = (0, None);
     }
     let dimension = options.dimension as usize;
-    let mut graph = Graph::new(options.metric, options.links, dimension, grown.map(|rows| &rows.graph), &added)?;
+    let mut graph = Graph::new(options.metric, options.links, dimension, grown.map(|rows| &rows.graph), &added, None)?;
     let vectors = AllVectors { grown, added: &added };
     let added_rows = (grown_rows as u32..).zip(&added);
     let insertion = Insertion {
@@ -174,20 +159,39 @@ pub fn build(
         vectors: &|row| vectors.vector(row),
         candidates: options.build_candidates,
         threads: build_threads(options, added.len()),
+        way: Way::New,
         cancelled,
     };
     let Ok(near) = insert_rows(&mut graph, insertion) else { return Ok(None) };
     vectors.add_copies(&mut graph, near, &twins);
     graph.seal();
     let rows = store_rows(files, id, grown, &added)?;
-    let origins = order.into_iter().map(|(_, source, row)| (source, row)).collect();
     let rows = GraphRows::in_memory(graph, rows);
     rows.prepare();
     Ok(Some(Built { rows: Arc::new(rows), origins, grown_rows }))
 }
 
+/// The live rows of segments as a graph takes them in, and where each comes from: its segment, by place, and the row there.
+pub fn live_rows<'a>(sources: &'a [Segment], options: &DenseOptions) -> (Vec<(u32, u32)>, Vec<AddedRow<'a>>) {
+    let mut order: Vec<(u32, u32, u32)> = Vec::new();
+    for (segment, source) in sources.iter().zip(0..) {
+        let live = (0..segment.rows.len() as u32).filter(|&row| !segment.dead.contains(row));
+        order.extend(live.map(|row| (segment.rows.ordinal(row), source, row)));
+    }
+    // Ascending ordinals let the index find them without a table of its own.
+    order.sort_unstable();
+    let added = order.iter().map(|&(ordinal, source, row)| {
+        let rows = &sources[source as usize].rows;
+        let (vector, number) = (rows.vector(row), rows.number(row));
+        let level = level_of(ordinal, number, options.links);
+        AddedRow { ordinal, number, sequence: rows.sequence(row), vector, level, key: Some(key_of(vector)) }
+    });
+    let added = added.collect();
+    (order.into_iter().map(|(_, source, row)| (source, row)).collect(), added)
+}
+
 /// Half of the cores, which leaves the others to queries; all when much waits.
-fn build_threads(options: &DenseOptions, rows: usize) -> usize {
+pub fn build_threads(options: &DenseOptions, rows: usize) -> usize {
     if options.build_threads > 0 {
         return options.build_threads;
     }
@@ -196,7 +200,7 @@ fn build_threads(options: &DenseOptions, rows: usize) -> usize {
     if is_much { cores } else { cores.div_ceil(2) }
 }
 
-fn store_rows(
+pub fn store_rows(
     files: Option<&SegmentFiles>,
     id: u64,
     grown: Option<&GraphRows>,

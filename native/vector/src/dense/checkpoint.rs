@@ -1,7 +1,7 @@
 //! Checkpoints of a dense index: `<id>.flat` for rows without a graph, `<id>.graph` and the row file of a graph, and
 //! `<number>.dead` for the dead rows of all segments.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sundew_base::error::EngineError;
 use sundew_base::failpoint;
 
-use super::graph::Graph;
+use super::graph_file::{graph_file_name, map_graph};
 use super::options::DenseOptions;
 use super::rows::flat_file::{decode_flat_rows, flat_file_name, map_flat_rows, write_flat_rows};
 use super::rows::flat_rows::FlatRows;
@@ -125,24 +125,11 @@ impl Checkpoints {
         }
         let rows = MappedRows::map_scattered(self.named_by_last(row_file)?)?;
         let graph = self.named_by_last(graph_file)?;
-        Ok(Arc::new(self.map_graph(graph, Arc::new(RowStore::File(rows)), entry.rows, options)?))
+        Ok(Arc::new(map_graph(graph, Arc::new(RowStore::File(rows)), entry.rows, options)?))
     }
 
     fn named_by_last(&self, named: &NamedFile) -> Result<WrittenFile, EngineError> {
         WrittenFile::of(self.segment_files.named_file(&named.name), named)
-    }
-
-    fn map_graph(
-        &self,
-        written: WrittenFile,
-        rows: Arc<RowStore>,
-        count: usize,
-        options: &DenseOptions,
-    ) -> Result<GraphRows, EngineError> {
-        let opened = File::open(written.file.path());
-        let file = opened.map_err(|error| damaged(format!("{}: {error}", written.file.name)))?;
-        let graph = Graph::map(options.metric, &file, options.dimension as usize, count)?;
-        Ok(GraphRows::in_file(graph, written, rows))
     }
 
     /// The same graph, read from the file that it has or would have after a checkpoint.
@@ -161,7 +148,7 @@ impl Checkpoints {
                 WrittenFile::of(file, &named)?
             }
         };
-        self.map_graph(written, Arc::clone(&rows.rows), rows.len(), options)
+        map_graph(written, Arc::clone(&rows.rows), rows.len(), options)
     }
 
     /// Whether a graph would have to be built again after a crash.
@@ -255,8 +242,4 @@ impl Checkpoints {
     pub fn verify(&self) -> Result<(), EngineError> {
         self.files.verify()
     }
-}
-
-fn graph_file_name(id: u64) -> String {
-    format!("{id}.graph")
 }

@@ -92,6 +92,16 @@ impl DenseIndex {
         &self.options
     }
 
+    /// `None` for an index in memory.
+    pub(super) fn files(&self) -> Option<&SegmentFiles> {
+        self.files.as_ref()
+    }
+
+    /// Set once nothing is to be built any more.
+    pub(super) fn closing(&self) -> &AtomicBool {
+        &self.closed
+    }
+
     /// The newest commit, as it stays for the caller.
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.published.read().unwrap_or_else(|poisoned| poisoned.into_inner()))
@@ -123,7 +133,7 @@ impl DenseIndex {
 
     /// Waits until the committed rows that no graph holds are within their bound, so that a caller who writes faster
     /// than graphs are built is slowed down; not while the index is about to be closed.
-    fn wait_for_room<'a>(&self, mut writing: MutexGuard<'a, DenseWriter>) -> MutexGuard<'a, DenseWriter> {
+    pub(super) fn wait_for_room<'a>(&self, mut writing: MutexGuard<'a, DenseWriter>) -> MutexGuard<'a, DenseWriter> {
         while writing.builders > 0 && writing.flat_bytes() > self.options.backlog_bytes_max && self.is_open() {
             let waited = self.built.wait_timeout(writing, CLOSING_LOOK);
             writing = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
@@ -131,7 +141,12 @@ impl DenseIndex {
         writing
     }
 
-    fn is_open(&self) -> bool {
+    /// Waits until a graph has been built or given up.
+    pub(super) fn wait_for_builder<'a>(&self, writing: MutexGuard<'a, DenseWriter>) -> MutexGuard<'a, DenseWriter> {
+        self.built.wait(writing).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(super) fn is_open(&self) -> bool {
         !self.closed.load(Ordering::Relaxed)
     }
 
@@ -139,12 +154,12 @@ impl DenseIndex {
     pub fn settle(&self) {
         let mut writing = self.writing();
         while writing.builders > 0 {
-            writing = self.built.wait(writing).unwrap_or_else(|poisoned| poisoned.into_inner());
+            writing = self.wait_for_builder(writing);
         }
     }
 
     /// Starts a builder thread when there is something to build that none of those that run will come to in time.
-    fn start_builder(&self, writing: &mut DenseWriter) {
+    pub(super) fn start_builder(&self, writing: &mut DenseWriter) {
         let is_urgent = writing.flat_bytes() > self.options.backlog_bytes_max / 2;
         let may_start = match writing.builders {
             0 => true,
@@ -209,16 +224,21 @@ impl DenseIndex {
 
     /// Writes a checkpoint when a graph would have to be built again after a crash. Failures are those of the disk; the
     /// next checkpoint that somebody asks for meets them too.
-    fn keep_graphs(&self) {
+    pub(super) fn keep_graphs(&self) {
         if self.checkpoints().is_some_and(|checkpoints| checkpoints.lacks_graph_of(&self.snapshot())) {
             let _ = self.checkpoint();
         }
     }
 
+    /// Wakes those that wait for a graph.
+    pub(super) fn tell_built(&self) {
+        self.built.notify_all();
+    }
+
     fn end_builder(&self, mut writing: MutexGuard<'_, DenseWriter>) {
         writing.builders -= 1;
         drop(writing);
-        self.built.notify_all();
+        self.tell_built();
     }
 
     /// Puts the new graph in place of the segments that it was built from: in what searches see and in what the next
@@ -331,11 +351,16 @@ impl DerivedIndex for DenseIndex {
         self.close_soon();
         let builders = std::mem::take(&mut *self.builders.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
         let ended: Vec<_> = builders.into_iter().map(JoinHandle::join).collect();
+        let has_panicked = ended.iter().any(Result::is_err);
+        if !has_panicked {
+            // Others build on threads of their own.
+            self.settle();
+        }
         if let Some(files) = &self.files {
             files.close();
         }
-        for builder in ended {
-            builder.map_err(|_| EngineError::internal("the builder of a dense index panicked"))?;
+        if has_panicked {
+            return Err(EngineError::internal("the builder of a dense index panicked"));
         }
         let snapshot = self.snapshot();
         let mut writing = self.writing();

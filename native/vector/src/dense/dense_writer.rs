@@ -33,6 +33,8 @@ pub struct DenseWriter {
     pub is_rewriting: bool,
     /// No row was committed since the writer was released.
     pub is_idle: bool,
+    /// Rows wait for the links that they had in another index.
+    pub is_held: bool,
     /// The vectors of the row at hand, and their numbers.
     vectors: Vec<f32>,
     numbers: Vec<u16>,
@@ -48,6 +50,7 @@ impl DenseWriter {
             builders: 0,
             is_rewriting: false,
             is_idle: false,
+            is_held: false,
             vectors: Vec::with_capacity(dimension),
             numbers: Vec::new(),
         }
@@ -116,6 +119,9 @@ impl DenseWriter {
     }
 
     pub fn plan(&self, options: &DenseOptions) -> Option<Plan> {
+        if self.is_held {
+            return None;
+        }
         let tail_bytes = if self.is_idle { options.tail_bytes / IDLE_TAIL_SHARE } else { options.tail_bytes };
         plan(&self.segments, &self.busy, options, tail_bytes)
     }

@@ -6,6 +6,8 @@ mod dense_index;
 mod dense_writer;
 mod float_kernels;
 mod graph;
+mod graph_file;
+mod links;
 mod metric;
 mod options;
 mod query;
@@ -15,5 +17,6 @@ mod segment;
 mod segment_files;
 
 pub use dense_index::DenseIndex;
+pub use links::LinkReport;
 pub use metric::Metric;
 pub use options::{DenseOptions, DistanceBounds};

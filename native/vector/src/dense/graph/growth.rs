@@ -1,5 +1,7 @@
 //! How a graph comes to have its rows: the bytes of a new one, which takes over those of the one that it grows from.
 
+use std::fs::File;
+
 use sundew_base::error::EngineError;
 
 use super::super::metric::Metric;
@@ -23,20 +25,21 @@ pub struct AddedRow<'a> {
 
 impl Graph {
     /// The rows of `grown`, with their links, and unlinked nodes for `added` rows. There is room for every added row to
-    /// become a copy.
+    /// become a copy. The bytes lie in `file`, where one is given.
     pub fn new<'a>(
         metric: Metric,
         links: usize,
         dimension: usize,
         grown: Option<&Self>,
         added: &[AddedRow<'a>],
+        file: Option<&File>,
     ) -> Result<Self, EngineError> {
         let empty = Counts { rows: 0, upper_words: 0, keys: 0, copies: 0 };
         let old = grown.map_or(empty, |old| old.layout.counts());
         let upper_words = old.upper_words + added.iter().map(|row| row.level as usize * links).sum::<usize>();
         let keys = old.keys + added.iter().filter(|row| row.key.is_some()).count();
         let counts = Counts { rows: old.rows + added.len(), upper_words, keys, copies: old.copies + added.len() };
-        let mut graph = Self::allocate(metric, Layout::new(dimension, links, counts))?;
+        let mut graph = Self::allocate(metric, Layout::new(dimension, links, counts), file)?;
         let length = |row: &AddedRow| row.vector.iter().map(|value| value * value).sum::<f32>().sqrt();
         graph.longest = added.iter().map(length).fold(grown.map_or(0.0, |old| old.longest), f32::max);
         if let Some(old) = grown {

@@ -12,7 +12,7 @@ use super::walk::Scratch;
 const LOCKS: usize = 4096;
 
 /// Nodes of an upper layer that the search for neighbours in the next one begins at.
-const STARTS: usize = 8;
+pub(super) const STARTS: usize = 8;
 
 /// The building was called off.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ struct Inserting<'g, 'a> {
     vectors: &'g Vectors<'a>,
     locks: Vec<Mutex<()>>,
     candidates: usize,
+    way: Way,
 }
 
 /// The working memory of one thread.
@@ -53,6 +54,19 @@ struct Crowd {
     dots: Vec<i32>,
 }
 
+/// How rows are linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// In all of their layers; those that codes could not tell from a node nearby become copies.
+    New,
+    /// In all of their layers. Others are linked to them already, so that none becomes a copy.
+    Again,
+    /// Above the lowest layer, where they have all of their links.
+    Upper,
+    /// In the lowest layer, where they have most of their links: to neighbours of those neighbours, without a walk.
+    Mended,
+}
+
 /// Rows to be linked.
 pub struct Insertion<'g, 'a> {
     /// Row and level of each.
@@ -61,13 +75,14 @@ pub struct Insertion<'g, 'a> {
     /// Nodes that are kept while neighbours are looked for.
     pub candidates: usize,
     pub threads: usize,
+    pub way: Way,
     pub cancelled: &'g AtomicBool,
 }
 
 /// Links rows. Those that codes could not tell from a node nearby get no links and come back as its copies: many of them would
 /// be each other's only neighbours, and no walk would lead from them to anything else.
-pub fn insert_rows(graph: &mut Graph, insertion: Insertion<'_, '_>) -> Result<Vec<Copied>, Cancelled> {
-    let Insertion { rows: mut order, vectors, candidates, threads, cancelled } = insertion;
+pub fn insert_rows(graph: &mut Graph, mut insertion: Insertion<'_, '_>) -> Result<Vec<Copied>, Cancelled> {
+    let mut order = std::mem::take(&mut insertion.rows);
     // Rows of high layers come first: every other one then finds the layers that it passes through, and the entry stays.
     order.sort_by_key(|&(_, level)| std::cmp::Reverse(level));
     let mut copies = Vec::new();
@@ -80,14 +95,15 @@ pub fn insert_rows(graph: &mut Graph, insertion: Insertion<'_, '_>) -> Result<Ve
         if !graph.is_begun {
             graph.is_begun = true;
         } else {
-            Inserting::new(graph, vectors, candidates).insert(row, level, &mut hands);
+            Inserting::new(graph, &insertion).insert(row, level, &mut hands);
         }
         if hands.copies.is_empty() {
             (graph.entry, graph.top_level) = (row, level);
         }
         copies.append(&mut hands.copies);
     }
-    let inserting = Inserting::new(graph, vectors, candidates);
+    let Insertion { threads, cancelled, way, .. } = insertion;
+    let inserting = Inserting::new(graph, &insertion);
     let next = AtomicUsize::new(done);
     let work = || {
         let mut hands = Hands::default();
@@ -105,7 +121,9 @@ pub fn insert_rows(graph: &mut Graph, insertion: Insertion<'_, '_>) -> Result<Ve
     if cancelled.load(Ordering::Relaxed) {
         return Err(Cancelled);
     }
-    link_lonely(graph);
+    if way == Way::New {
+        link_lonely(graph);
+    }
     Ok(copies)
 }
 
@@ -142,8 +160,10 @@ fn link_lonely(graph: &Graph) {
 }
 
 impl<'g, 'a> Inserting<'g, 'a> {
-    fn new(graph: &'g Graph, vectors: &'g Vectors<'a>, candidates: usize) -> Self {
-        Self { graph, vectors, locks: (0..LOCKS).map(|_| Mutex::new(())).collect(), candidates }
+    fn new(graph: &'g Graph, insertion: &Insertion<'g, 'a>) -> Self {
+        let &Insertion { vectors, candidates, way, .. } = insertion;
+        let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
+        Self { graph, vectors, locks, candidates, way }
     }
 
     fn lock(&self, node: u32) -> std::sync::MutexGuard<'_, ()> {
@@ -154,18 +174,23 @@ impl<'g, 'a> Inserting<'g, 'a> {
     fn insert(&self, row: u32, level: u32, hands: &mut Hands) {
         let graph = self.graph;
         let Hands { scratch, query, found, chosen, crowd, copies } = hands;
-        let head = graph.head(row);
-        query.codes.clear();
-        query.codes.extend_from_slice(graph.codes(row));
-        query.weigh(graph.metric, head.scale, head.norm);
-        graph.descend(query, level, STARTS, scratch);
-        let top = level.min(graph.top_level) as usize;
+        graph.query_of(row, query);
+        let lowest = usize::from(self.way == Way::Upper);
+        let top = if self.way == Way::Mended { 0 } else { level.min(graph.top_level) as usize };
+        if self.way != Way::Mended {
+            graph.descend(query, level, STARTS, scratch);
+        }
         chosen.resize_with(chosen.len().max(top + 1), Vec::new);
-        for at in (0..=top).rev() {
-            graph.walk(query, at as u32, self.candidates, scratch, &mut || false);
+        for at in (lowest..=top).rev() {
+            if self.way == Way::Mended {
+                graph.look_around(row, query, self.candidates, scratch);
+            } else {
+                graph.walk(query, at as u32, self.candidates, scratch, &mut || false);
+            }
             found.clear();
             found.extend(scratch.beam.iter().filter(|&(_, other)| other != row));
             if at == 0
+                && self.way == Way::New
                 && let Some(copy) = self.copied(row, found)
             {
                 copies.push(copy);
@@ -177,7 +202,7 @@ impl<'g, 'a> Inserting<'g, 'a> {
             }
             choose(graph, found, graph.layout.links, &mut chosen[at], &mut crowd.costs, &mut crowd.dots);
         }
-        for (at, chosen) in chosen[..=top].iter_mut().enumerate().rev() {
+        for (at, chosen) in chosen[..=top].iter_mut().enumerate().skip(lowest).rev() {
             self.link_own(row, at as u32, chosen);
             for &other in chosen.iter() {
                 self.link_back(other, row, at as u32, crowd);
@@ -282,12 +307,13 @@ mod tests {
         for count in [3000, 1000] {
             let added: Vec<AddedRow> = rows.by_ref().take(count).collect();
             let first = grown.as_ref().map_or(0, |old: &Graph| old.layout.rows as u32);
-            let mut graph = Graph::new(Metric::L2Squared, 8, DIMENSION, grown.as_ref(), &added).expect("a graph");
+            let mut graph = Graph::new(Metric::L2Squared, 8, DIMENSION, grown.as_ref(), &added, None).expect("a graph");
             let insertion = Insertion {
                 rows: added.iter().zip(first..).map(|(added, row)| (row, added.level)).collect(),
                 vectors: &|row| &vectors[row as usize],
                 candidates: 64,
                 threads: 2,
+                way: Way::New,
                 cancelled: &AtomicBool::new(false),
             };
             assert_eq!(insert_rows(&mut graph, insertion).expect("linked"), []);

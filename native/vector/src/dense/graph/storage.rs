@@ -1,6 +1,7 @@
 //! The bytes of a graph, read where they lie; `growth.rs` writes them.
 
 use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use memmap2::{Mmap, MmapMut};
@@ -68,9 +69,13 @@ pub struct Copied {
 }
 
 impl Graph {
-    /// A graph of zero bytes.
-    pub(super) fn allocate(metric: Metric, layout: Layout) -> Result<Self, EngineError> {
-        let memory = MmapMut::map_anon(layout.bytes.max(1)).map_err(io_failed("allocate a graph"))?;
+    /// A graph of zero bytes, in memory or in a file, which nobody else uses.
+    pub(super) fn allocate(metric: Metric, layout: Layout, file: Option<&File>) -> Result<Self, EngineError> {
+        let memory = match file {
+            Some(file) => map_zeros(file, layout.bytes.max(1)),
+            None => MmapMut::map_anon(layout.bytes.max(1)),
+        };
+        let memory = memory.map_err(io_failed("allocate a graph"))?;
         #[cfg(target_os = "linux")]
         {
             // Fewer misses when addresses are translated; a kernel without huge pages refuses, which does not matter.
@@ -195,6 +200,19 @@ impl Graph {
         words.split_at(self.layout.keys)
     }
 
+    /// The key of each row; 0 for one that has none.
+    pub fn keys_by_row(&self) -> Vec<u32> {
+        let mut by_row = vec![0; self.layout.rows];
+        let (keys, rows) = self.keys();
+        for (&key, &row) in keys.iter().zip(rows) {
+            // In a damaged file the row may lie behind the last one.
+            if let Some(entry) = by_row.get_mut(row as usize) {
+                *entry = key;
+            }
+        }
+        by_row
+    }
+
     /// Some rows whose vectors have this key, most likely the one that has the vector of which the key was made.
     pub fn rows_with_key(&self, key: u32) -> &[u32] {
         const ROWS_MAX: usize = 16;
@@ -312,6 +330,15 @@ impl Graph {
             base + slope * head.norm - factor * head.scale * dot as f32
         }));
     }
+}
+
+/// The zeros are written, because a disk that is full is met by a write as an error, but by a map as a signal.
+fn map_zeros(mut file: &File, bytes: usize) -> io::Result<MmapMut> {
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    io::copy(&mut io::repeat(0).take(bytes as u64), &mut file)?;
+    // SAFETY: the graph has the file for itself until it is sealed.
+    unsafe { MmapMut::map_mut(file) }
 }
 
 /// Has bytes brought near that will be read soon; does nothing where that has no name.

@@ -114,6 +114,14 @@ impl Graph {
         words.take_while(|&word| word != 0).map(|word| word - 1).filter(move |&node| node < rows)
     }
 
+    /// Makes the query for what is near to a node.
+    pub(super) fn query_of(&self, row: u32, query: &mut CodedQuery) {
+        let head = self.head(row);
+        query.codes.clear();
+        query.codes.extend_from_slice(self.codes(row));
+        query.weigh(self.metric, head.scale, head.norm);
+    }
+
     /// Goes down to `level`; `scratch.starts` then holds the nodes nearest to the query that were met in the layer above,
     /// at most `width` of them, each with its cost.
     pub fn descend(&self, query: &CodedQuery, level: u32, width: usize, scratch: &mut Scratch) {
@@ -155,6 +163,20 @@ impl Graph {
         let is_done = self.walk_on::<false>(query, level, scratch, is_due);
         scratch.met.clear();
         is_done
+    }
+
+    /// Fills the beam with the nearest of a node's neighbours in the lowest layer and their neighbours.
+    pub(super) fn look_around(&self, node: u32, query: &CodedQuery, limit: usize, scratch: &mut Scratch) {
+        scratch.forget(self.layout.rows);
+        scratch.beam.reset(limit);
+        scratch.meet(node);
+        self.meet_linked(node, 0, scratch);
+        let near = scratch.fresh.clone();
+        self.weigh_fresh::<false>(query, scratch);
+        for other in near {
+            self.meet_linked(other, 0, scratch);
+            self.weigh_fresh::<false>(query, scratch);
+        }
     }
 
     /// The same in the lowest layer, in such a way that the walk can go on.

@@ -42,17 +42,18 @@ impl<'a> AllVectors<'a> {
         }
     }
 
-    /// For each added row the row of an earlier one with an equal vector, if there is one. Keys must be there.
-    pub fn twins(&self) -> Vec<Option<u32>> {
+    /// For each added row the row of another one with an equal vector, if there is one: of one before it, or of a `leading` one.
+    /// Keys must be there.
+    pub fn twins(&self, is_leading: impl Fn(u32) -> bool) -> Vec<Option<u32>> {
         let first = self.first_added();
-        let mut order: Vec<(u32, u32)> =
-            self.added.iter().zip(first..).filter_map(|(added, row)| added.key.map(|key| (key, row))).collect();
+        let keyed = self.added.iter().zip(first..).filter_map(|(added, row)| added.key.map(|key| (key, row)));
+        let mut order: Vec<(u32, bool, u32)> = keyed.map(|(key, row)| (key, !is_leading(row), row)).collect();
         order.sort_unstable();
         let mut twins = vec![None; self.added.len()];
         for alike in order.chunk_by(|a, b| a.0 == b.0) {
             let mut known: Vec<u32> =
                 self.grown.map_or_else(Vec::new, |grown| grown.graph.rows_with_key(alike[0].0).to_vec());
-            for &(_, row) in alike {
+            for &(_, _, row) in alike {
                 let vector = self.vector(row);
                 let twin = known.iter().copied().find(|&other| self.vector(other) == vector);
                 twins[(row - first) as usize] = twin;
@@ -103,6 +104,7 @@ mod tests {
             })
             .collect();
         let all = AllVectors { grown: None, added: &added };
-        assert_eq!(all.twins(), [None, None, Some(0), None, Some(1), Some(0)]);
+        assert_eq!(all.twins(|_| false), [None, None, Some(0), None, Some(1), Some(0)]);
+        assert_eq!(all.twins(|row| row == 2), [Some(2), None, None, None, Some(1), Some(2)]);
     }
 }

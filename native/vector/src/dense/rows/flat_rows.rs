@@ -45,6 +45,10 @@ impl FlatRows {
 
     /// The rows of a document.
     pub fn rows_of(&self, ordinal: u32) -> Range<u32> {
+        // Most rows are behind those of all segments: they come in the order of their ordinals.
+        if self.ordinals.last().is_none_or(|&last| last < ordinal) {
+            return 0..0;
+        }
         let first = self.ordinals.partition_point(|&other| other < ordinal);
         let count = self.ordinals[first..].partition_point(|&other| other == ordinal);
         first as u32..(first + count) as u32
