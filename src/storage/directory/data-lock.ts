@@ -34,7 +34,8 @@ function acquire(directory: DataDirectory): ReturnType<typeof FileLock.acquire> 
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     if (!notWritable.has(code)) throw error;
-    const hint = 'give this user the right to write there and mount the disk for writing, or use another data directory';
+    const hint =
+      'give this user the right to write there and mount the disk for writing, or use another data directory';
     throw new DataDirectoryError('not_writable', `${directory.root} cannot be written`, hint, error);
   }
 }
