@@ -14,8 +14,6 @@ import type { Table, TableLease } from '../tables/table.ts';
 import {
   archiveFormat,
   type BackupFormat,
-  imageFileName,
-  linksFileName,
   type RangeManifest,
   rangeFileName,
   type TableManifest,
@@ -81,9 +79,9 @@ export class BackupRun implements Disposable {
       const lease = await table.lease();
       const copies = lease.ranges.map((range, at) => {
         const { store, copier, backupId, generation, format } = this.#target;
-        const fileName = (file: number) => rangeFileName(backupId, generation, number, at, file);
-        const imageName = (file: number) => imageFileName(backupId, generation, number, at, file);
-        const linksName = (file: number) => linksFileName(backupId, generation, number, at, file);
+        const fileName = (file: number) => rangeFileName(backupId, generation, number, at, 'lines', file);
+        const imageName = (file: number) => rangeFileName(backupId, generation, number, at, 'image', file);
+        const linksName = (file: number) => rangeFileName(backupId, generation, number, at, 'links', file);
         const { temporary } = this.#deps.storage.directory;
         const baseHead = this.#base?.headOf(table.name, range, parts) ?? null;
         const imageOf = format === 'native' ? (each: IndexedRange) => this.#imageOf(each, table) : undefined;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
-import { runCommandLine } from '../../src/cli/run.ts';
 import { laterVerbs } from '../../src/loaded-later.ts';
+import { runCommand } from '../support/command-line.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -18,20 +18,8 @@ afterAll(async () => {
   directory[Symbol.dispose]();
 });
 
-async function run(words: string, ...more: string[]) {
-  let [printed, explained] = ['', ''];
-  const line = [...words.split(' '), ...more, '--url', server.url];
-  const code = await runCommandLine({ verbs: laterVerbs, version: '0' }, line, {
-    environment: {},
-    print: (text) => {
-      printed += text;
-    },
-    explain: (text) => {
-      explained += text;
-    },
-  });
-  return { code, printed, explained };
-}
+const run = (words: string, ...more: string[]) =>
+  runCommand(laterVerbs, [...words.split(' '), ...more, '--url', server.url]);
 const json = async (words: string, ...more: string[]) => {
   const { code, printed, explained } = await run(words, ...more);
   expect({ words, code, explained }).toEqual({ words, code: 0, explained: '' });

@@ -1,24 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { runCommandLine } from '../../src/cli/run.ts';
 import { sql } from '../../src/cli/sql.ts';
+import { runCommand } from '../support/command-line.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 let server: TestServer;
 
-async function run(...words: string[]) {
-  let [printed, explained] = ['', ''];
-  const code = await runCommandLine({ verbs: { sql: async () => sql }, version: '0' }, ['sql', ...words], {
-    environment: {},
-    print: (text) => {
-      printed += text;
-    },
-    explain: (text) => {
-      explained += text;
-    },
-  });
-  return { code, printed, explained };
-}
+const run = (...words: string[]) => runCommand({ sql: async () => sql }, ['sql', ...words]);
 
 beforeAll(async () => {
   server = await startTestServer();

@@ -152,36 +152,17 @@ export function tableManifestName(backupId: string, generation: string, table: n
   return `${backupId}/${generation}/table-${table}.json`;
 }
 
-/** Of a range's file as it was, by its number. */
-export function imageFileName(
-  backupId: string,
-  generation: string,
-  table: number,
-  range: number,
-  file: number,
-): string {
-  return `${backupId}/${generation}/table-${table}-range-${range}-image-${file}.zst`;
-}
-
-/** Of the links of a range's indexes, by its number. */
-export function linksFileName(
-  backupId: string,
-  generation: string,
-  table: number,
-  range: number,
-  file: number,
-): string {
-  return `${backupId}/${generation}/table-${table}-range-${range}-links-${file}.zst`;
-}
-
+/** A file of a range: lines, one of its own as it was (`image`), or links of an index; by its number among those of its kind. */
 export function rangeFileName(
   backupId: string,
   generation: string,
   table: number,
   range: number,
-  part: number,
+  kind: 'lines' | 'image' | 'links',
+  file: number,
 ): string {
-  return `${backupId}/${generation}/table-${table}-range-${range}-${part}.ndjson.zst`;
+  const name = `${backupId}/${generation}/table-${table}-range-${range}`;
+  return kind === 'lines' ? `${name}-${file}.ndjson.zst` : `${name}-${kind}-${file}.zst`;
 }
 
 /** A manifest as it is stored: one JSON object, its last member the SHA-256 of the object without it. */

@@ -23,7 +23,7 @@ interface LinksOfRange {
   readonly files: readonly LinksFile[];
 }
 
-/** Vectors of an index may wait for links up to so many bytes, as those that are written do: fewer are linked behind the restore. */
+/** Bytes of vectors that may wait for links, as in an index that is written to. Indexes with no more are linked after the restore. */
 const waitingBytesMax = 256 * 1_024 * 1_024;
 
 /** Has the indexes that links come for wait for them with all of their rows. */

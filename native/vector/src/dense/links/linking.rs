@@ -161,7 +161,7 @@ struct Taken {
     nodes: BitSet,
     /// Those that have lost some of their neighbours.
     worn: Vec<(u32, u32)>,
-    /// Those that have lost so many that they are linked again.
+    /// Those with too few neighbours left: walks link them.
     thin: Vec<(u32, u32)>,
 }
 
