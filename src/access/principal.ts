@@ -84,7 +84,8 @@ export function rowFiltersOf({ rowFilter }: Caller, table: string): readonly obj
 
 /**
  * Throws `forbidden` where the grants for a table are too small, or what `hidden` makes where the caller may not even know of
- * the table. A caller that sees only some of its documents may only read.
+ * the table. A caller that sees only some of its documents does not administer it; what it writes is looked at document by
+ * document (`tables/writes/permitted-writes.ts`).
  */
 export function requireTable(
   caller: Caller,
@@ -97,7 +98,7 @@ export function requireTable(
   if (!isCovered && hidden !== undefined && !seesTable(caller, table)) throw hidden(table);
   caller.noteTable?.(table, level);
   if (!isCovered) throw forbidden(`${level} access to table "${table}"`);
-  if (level !== 'read') requireWholeTable(caller, table, `${level} access`);
+  if (level === 'admin') requireWholeTable(caller, table, 'admin access');
 }
 
 /** Throws `forbidden` for a caller that sees only some of the table's documents: `what` would tell of the others. */

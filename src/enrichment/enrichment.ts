@@ -38,7 +38,7 @@ import type { TemplateMedia } from './media/template-media.ts';
 import { vectorPart } from './part-batch.ts';
 import { partDefinition } from './part-definition.ts';
 import { PartPreview } from './part-preview.ts';
-import { precomputeParts } from './precompute.ts';
+import { precomputeParts, type TransformedRows } from './precompute.ts';
 import { Templates } from './template/templates.ts';
 
 interface EnrichmentDeps extends FindModels {
@@ -185,7 +185,7 @@ export class Enrichment {
     stored: RangeReader,
     { indexes, artifacts }: EnrichedTable,
     caller: Caller,
-    transformed: ReadonlyMap<number, Uint8Array | undefined> = new Map(),
+    transformed: TransformedRows = new Map(),
   ): Promise<Uint8Array<ArrayBuffer>> {
     const parts = [
       ...artifacts.map((artifact) => artifactPart(artifact, this.#deps)),

@@ -8,14 +8,17 @@ import { type SourceTemplates, sourceOf } from './derive-source.ts';
 import type { FollowedPart, HeldPart } from './following/followed-part.ts';
 import { isMade, madeBody, type PartOutcome } from './following/part-outcome.ts';
 
+/** Bodies by the rows of the transforms that leave them. */
+export type TransformedRows = ReadonlyMap<number, { readonly body: Uint8Array } | undefined>;
+
 interface Precompute {
   readonly stored: RangeReader;
   /** Each behind the one that it is made from. */
   readonly definitions: readonly FollowedPart[];
   readonly templates: SourceTemplates;
   readonly caller: Caller;
-  /** Row of a transform -> the document's body behind it; undefined for a row that a later one of its document follows. */
-  readonly transformed: ReadonlyMap<number, Uint8Array | undefined>;
+  /** Row of a transform -> the document behind it; undefined for a row that a later one of its document follows. */
+  readonly transformed: TransformedRows;
 }
 
 /** A part row for the put, or the transform, of a row. */
@@ -69,7 +72,7 @@ async function addParts(
     const batch = newBatch();
     for (; row < frame.rowCount && !batch.isFull; row += 1) {
       const isPut = frame.kind(row) === rowKind.put && !transformed.has(row);
-      const body = isPut ? frame.body(row) : transformed.get(row);
+      const body = isPut ? frame.body(row) : transformed.get(row)?.body;
       if (body === undefined) continue;
       const held = heldPart(stored, frame.key(row), definition.partId);
       // The number of the row stands for that of the document, which it has yet to get.

@@ -45,6 +45,16 @@ export class IndexedBodies {
     this.#texts = texts;
   }
 
+  /** The index holds no texts of artifacts: documents are seen as they are stored. */
+  get isEmpty(): boolean {
+    return this.#texts.length === 0;
+  }
+
+  /** By which changes a document has got its texts: part id -> sequence, 0 for a text that it has not. */
+  textSequences({ parts }: ReadRange, { ordinal }: ReadDocument): [partId: number, sequence: number][] {
+    return this.#texts.map(({ partId }) => [partId, parts.sequences([ordinal], partId).get(ordinal) ?? 0]);
+  }
+
   /** Reads documents of a range, and what belongs to them, as of one moment. */
   read<Found>(range: ReadRange, find: () => Found, documentsOf: (found: Found) => Iterable<ReadDocument>): Found {
     if (this.#texts.length === 0) return find();

@@ -10,4 +10,6 @@ export interface ConstrainedTable {
   rangeIds: readonly number[];
   unique: readonly IndexedColumn[];
   references: readonly { column: string; table: string; onDelete: 'restrict' | 'cascade' | 'set_null' }[];
+  /** The writer sees only some of its rows, so that none of them may follow a deletion. */
+  isFiltered?: boolean;
 }

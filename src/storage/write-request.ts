@@ -132,6 +132,8 @@ export interface ReadAssertion {
   version: number;
   /** Name of the table, for the conflict's report. */
   table?: string;
+  /** Parts of the document that were read as well: part id -> sequence, 0 where it had none. */
+  parts?: readonly (readonly [partId: number, sequence: number])[];
 }
 
 /** One request: all of it happens or nothing, over any number of ranges. */

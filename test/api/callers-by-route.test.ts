@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { AccessLevel } from '../../src/access/grants.ts';
-import { everyone, type Principal } from '../../src/access/principal.ts';
+import { everyone, type Principal, type RowFilters } from '../../src/access/principal.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
 import { allRoutes, type RouteServices } from '../../src/http/routing/all-routes.ts';
@@ -27,6 +27,8 @@ interface Case {
   readonly stranger?: string;
   readonly body?: unknown;
   readonly query?: object;
+  /** A caller with a row filter is refused, whatever its grants. */
+  readonly tellsOfAll?: boolean;
 }
 
 const insert = { inserts: { a: { n: 1 } } };
@@ -44,7 +46,7 @@ const cases: Readonly<Record<string, Case>> = {
   'PUT /db/v1/tables/:table/schema': { body: {} },
   'POST /db/v1/tables/:table/batch': { body: bodyOf(insert) },
   'POST /db/v1/batch': { needs: 'write', body: bodyOf({ tables: { books: insert } }) },
-  'POST /db/v1/tables/:table/merge': { body: bodyOf({ records: { a: { n: 2 } }, dry_run: true }) },
+  'POST /db/v1/tables/:table/merge': { body: bodyOf({ records: { a: { n: 2 } }, dry_run: true }), tellsOfAll: true },
   'POST /db/v1/transactions/commit': { needs: 'write', body: bodyOf({ read_set: [], tables: { books: insert } }) },
   'POST /db/v1/transactions/:transaction/stage': { needs: 'write', body: bodyOf({ tables: { books: insert } }) },
   'POST /db/v1/transactions/:transaction/read': { needs: 'read', body: { table: 'books', key: 'a' } },
@@ -60,6 +62,8 @@ const cases: Readonly<Record<string, Case>> = {
   'POST /db/v1/tables/:table/query': { body: bodyOf({ limit: 1 }) },
   // SQL itself says that a hidden table is not there.
   'POST /db/v1/sql': { needs: 'read', stranger: 'invalid_query', body: { sql: 'SELECT 1 FROM books' } },
+  'GET /db/v1/tables/:table/indexes': { tellsOfAll: true },
+  'GET /db/v1/tables/:table/indexes/:index': { tellsOfAll: true },
   'POST /db/v1/tables/:table/indexes/:index': { body: { type: 'full_text' } },
   'POST /db/v1/tables/:table/indexes/:index/preview': { body: {} },
   'GET /db/v1/tables/:table/indexes/:index/edges': { query: { key: 'a' } },
@@ -121,10 +125,10 @@ describe('the service behind every route asks who calls it', () => {
   });
 
   /** The code that the handler fails with; `reached` for any that does not refuse the caller. */
-  async function answerTo(name: string, principal: Principal): Promise<string> {
+  async function answerTo(name: string, principal: Principal, rowFilter?: RowFilters): Promise<string> {
     const route = served.get(name);
     if (route === undefined) throw new Error(`no route ${name}`);
-    const caller = testCaller({ principal });
+    const caller = testCaller({ principal, rowFilter });
     const { tables, transactions } = database.services;
     if (tables.all().length === 0) await tables.create('books', { schema: columns }, testCaller());
     const { id } = transactions.begin(undefined, caller);
@@ -165,6 +169,10 @@ describe('the service behind every route asks who calls it', () => {
     expected.stranger = cases[name]?.stranger ?? strangerOf(needs, served.get(name)?.access);
     answers.everyone = await answerTo(name, everyone);
     expected.everyone = 'reached';
+    // A caller that sees only some documents reads and writes those, and does not administer the table.
+    answers.filtered = await answerTo(name, holder('books', 'admin'), { books: { match_all: {} } });
+    const isForAll = needs === 'admin' || needs === 'every table' || cases[name]?.tellsOfAll === true;
+    expected.filtered = isForAll ? 'forbidden' : 'reached';
     expect(answers).toEqual(expected);
   });
 });

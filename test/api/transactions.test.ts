@@ -379,14 +379,32 @@ test('a transaction belongs to its credential, and is allowed what that is', asy
   expect((await guarded.asAdmin('GET', '/db/v1/tables/t/lookup/a')).status).toBe(404);
 });
 
-test('a transaction shows no version of a hidden document', async () => {
+test('a hidden document is not there in a transaction, which cannot write it either', async () => {
   await using guarded = await startGuardedServer();
   await guarded.asAdmin('POST', '/db/v1/tables/t');
-  await guarded.asAdmin('POST', '/db/v1/tables/t/batch', { inserts: { a: { owner: 'x' } } });
-  const user = await guarded.user('u', [grant('t', 'read')]);
-  const filter = await guarded.asAdmin('PUT', '/auth/v1/users/u/row-filters/t', { term: { owner: 'u' } });
-  expect(filter.status).toBeLessThan(300);
-  const begun = await guarded.as(user, 'POST', `${root}/begin`);
-  const path = `${root}/${begun.body.transaction_id}/read`;
-  expect((await guarded.as(user, 'POST', path, { table: 't', key: 'a' })).status).toBe(403);
+  await guarded.asAdmin('POST', '/db/v1/tables/t/batch', { inserts: { a: { owner: 'x' }, b: { owner: 'u' } } });
+  const user = await guarded.user('u', [grant('t', 'read'), grant('t', 'write')]);
+  const filter = { term: { owner: { $auth: 'username' } } };
+  expect((await guarded.asAdmin('PUT', '/auth/v1/users/u/row-filters/t', filter)).status).toBeLessThan(300);
+  const asUser = (path: string, body?: object) => guarded.as(user, 'POST', `${root}/${path}`, body);
+  const begin = async () => (await asUser('begin')).body.transaction_id;
+  const first = await begin();
+  const read = await asUser(`${first}/read`, { table: 't', key: 'a' });
+  expect(read).toMatchObject({ status: 200, body: { snapshot: { version: '0', document: null } } });
+  const versioned = await asUser(`${first}/read`, { table: 't', key: 'a', version: '1' });
+  expect(versioned).toMatchObject({ status: 409, body: { conflict: { current_version: '0' } } });
+  await asUser(`${first}/write`, { table: 't', key: 'b', document: { owner: 'u', n: 1 } });
+  expect((await asUser(`${first}/commit`)).status).toBe(200);
+  const second = await begin();
+  expect((await asUser(`${second}/write`, { table: 't', key: 'a', document: { owner: 'u' } })).status).toBe(200);
+  expect(await asUser(`${second}/commit`)).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+  expect((await guarded.asAdmin('GET', '/db/v1/tables/t/lookup/a')).body).toEqual({ owner: 'x' });
+  // The filters at the commit count, not those of when it was staged.
+  const third = await begin();
+  await asUser(`${third}/write`, { table: 't', key: 'b', document: { owner: 'u', n: 2 } });
+  await guarded.asAdmin('PUT', '/auth/v1/users/u/row-filters/t', { term: { owner: 'x' } });
+  expect((await asUser(`${third}/commit`)).status).toBe(403);
+  await guarded.asAdmin('PUT', '/auth/v1/users/u/row-filters/t', filter);
+  expect((await asUser(`${third}/commit`)).status).toBe(200);
+  expect((await guarded.asAdmin('GET', '/db/v1/tables/t/lookup/b')).body).toEqual({ owner: 'u', n: 2 });
 });

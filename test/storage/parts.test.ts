@@ -180,6 +180,39 @@ describe('a note of the server', () => {
     expect(noteOf(opened, 'e/1')).toBeUndefined();
   });
 
+  test('is left out where a part that was read with a document is not as it was', async () => {
+    await using opened = await OpenedRange.make();
+    const { rangeId } = opened.range;
+    await write(opened.storage, rangeId, { puts: { a: {} } });
+    const version = opened.sequenceOf('a');
+    const change = (value: number | null, partId = 1) =>
+      opened.append((frame) => addPart(frame, 'a', version, value, partId));
+    await change(0.5);
+    const sequencesOf = () => {
+      const { ordinal } = must(opened.range.documents.get('a'), 'a document');
+      return [1, 2].map((id) => [id, opened.range.parts.sequences([ordinal], id).get(ordinal) ?? 0] as const);
+    };
+    let parts = sequencesOf();
+    const note = () => {
+      const frame = new FrameBuilder();
+      addNote(frame, 'seen', JSON.stringify(parts));
+      const readSet = [{ rangeId, key: 'a', version, parts }];
+      return opened.storage.append(group([{ rangeId, frame: frame.finish() }], { readSet }));
+    };
+    for (const [value, partId] of [
+      [0.25, 1],
+      [0.5, 2],
+      [null, 1],
+    ] as const) {
+      await note();
+      await change(value, partId);
+      expect(await failure(note())).toMatchObject({ code: 'transaction_conflict' });
+      parts = sequencesOf();
+    }
+    await note();
+    expect(noteOf(opened, 'seen')).toBe(JSON.stringify(parts));
+  });
+
   test('travels in the images of a write over several ranges, and is finished with it', async () => {
     using directory = temporaryDirectory();
     const storage = await openTestStorage(directory.path);

@@ -30,7 +30,8 @@ const encoder = new TextEncoder();
  * that may be touched; all of their ranges are in an open transaction, so that nobody writes to them meanwhile. As in the
  * standard of SQL, what is checked is what the whole write leaves.
  *
- * Fails with `constraint_violation`, and with `limit_exceeded` where more than 100,000 rows would follow.
+ * Fails with `constraint_violation`, with `limit_exceeded` where more than 100,000 rows would follow, and with `forbidden` where rows
+ * would that may be hidden from whoever writes.
  */
 export function enforceConstraints(
   tables: readonly ConstrainedTable[],
@@ -123,6 +124,7 @@ class ConstraintCheck {
     if (this.#writtenKeys.has(`${file.rangeId} ${name}`)) {
       throw violation(`"${column}" names a row that the same write deletes`, table, column, name, 'references');
     }
+    if (table.isFiltered) throw hiddenRowsWouldFollow();
     const images = this.#imagesOf(file);
     if (onDelete === 'cascade') {
       removeWithImage(file, images, key, row);
@@ -220,6 +222,12 @@ class ConstraintCheck {
   #file(rangeId: RangeId): RangeWriter {
     return must(this.#ranges.get(rangeId), 'a range of a constrained table').file;
   }
+}
+
+function hiddenRowsWouldFollow(): ServiceError {
+  const message =
+    'rows that your row filter may hide would be deleted or changed with this; delete yours first, or ask an administrator';
+  return new ServiceError('forbidden', message);
 }
 
 function violation(

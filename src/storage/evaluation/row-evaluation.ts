@@ -35,16 +35,22 @@ const encoder = new TextEncoder();
 
 /** Fails with `transaction_conflict` unless the document still has the version that was read. */
 export function checkReadAssertion(file: RangeWriter, assertion: ReadAssertion, context: EvaluationContext): void {
-  const { key, table } = assertion;
-  const row = file.find(encoder.encode(key));
+  const row = file.find(encoder.encode(assertion.key));
   const version = row && !isExpired(row, context) ? versionOf(file, row.sequence) : 0;
-  if (version === assertion.version) return;
-  throw new ServiceError('transaction_conflict', `the document "${key}" has changed since it was read`, {
+  const isSame = ([partId, sequence]: readonly [number, number]) =>
+    (row && file.loadPart(row.ordinal, partId)?.sequence) === (sequence || undefined);
+  if (version === assertion.version && (assertion.parts ?? []).every(isSame)) return;
+  throw changedSinceRead(assertion, version);
+}
+
+/** The document has this version now, not the one that was read. */
+export function changedSinceRead({ key, table, version }: ReadAssertion, current: number): ServiceError {
+  return new ServiceError('transaction_conflict', `the document "${key}" has changed since it was read`, {
     details: {
       key,
       ...(table === undefined ? {} : { table }),
-      expected_version: String(assertion.version),
-      current_version: String(version),
+      expected_version: String(version),
+      current_version: String(current),
     },
   });
 }

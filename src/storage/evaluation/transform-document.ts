@@ -23,13 +23,8 @@ interface TransformContext {
   ttlField: string | undefined;
 }
 
-interface TransformedDocument {
-  body: Uint8Array;
-  ttlBaseMs: number;
-  /** Milliseconds since 1970; 0 where the body says so itself. */
-  writtenMs: number;
-  crc: number;
-}
+/** A document that a transform is applied to, or leaves. */
+export type TransformedDocument = Pick<StoredRow, 'body' | 'ttlBaseMs' | 'writtenMs' | 'crc'>;
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
@@ -41,7 +36,7 @@ const encoder = new TextEncoder();
  * result outgrows a document's bounds, `number_out_of_range` where integers would be rounded.
  */
 export function transformDocument(
-  held: StoredRow | undefined,
+  held: TransformedDocument | undefined,
   instructions: Uint8Array,
   context: TransformContext,
 ): TransformedDocument | 'unfit' | undefined {
@@ -53,8 +48,7 @@ export function transformDocument(
   return { body, ttlBaseMs: ttlBase(document, held, writtenMs, context), writtenMs, crc: Bun.hash.crc32(body) };
 }
 
-/** The result of `transformDocument` for a body, which is undefined where there is no document. Fails as it does. */
-export function transformBody(
+function transformBody(
   held: Uint8Array | undefined,
   instructions: Uint8Array,
   { key, timestamp }: Pick<TransformContext, 'key' | 'timestamp'>,
@@ -90,7 +84,7 @@ export function ttlBaseOf(held: StoredRow, context: TransformContext): number {
   return ttlBase(document, held, held.writtenMs, { ...context, timeMs: written });
 }
 
-function checkIntact(held: StoredRow, { key, rangeId }: TransformContext): void {
+function checkIntact(held: TransformedDocument, { key, rangeId }: TransformContext): void {
   if (Bun.hash.crc32(held.body) === held.crc) return;
   throw new ServiceError('data_corrupted', `the stored document "${key}" does not match its checksum`, {
     details: { key, range_id: rangeId },
@@ -98,7 +92,12 @@ function checkIntact(held: StoredRow, { key, rangeId }: TransformContext): void 
 }
 
 /** The field's instant; the write time when it is missing or not an instant. */
-function ttlBase(document: unknown, held: StoredRow | undefined, writtenMs: number, context: TransformContext): number {
+function ttlBase(
+  document: unknown,
+  held: TransformedDocument | undefined,
+  writtenMs: number,
+  context: TransformContext,
+): number {
   if (context.ttlField === undefined) return held?.ttlBaseMs ?? 0;
   if (context.ttlField === '_timestamp' && writtenMs > 0) return writtenMs;
   let value: unknown = document;

@@ -14,6 +14,7 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import { matchStored } from '../../query/execution/open-target.ts';
 import { IndexedBodies, indexedTextsOf } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
+import { permittedRows } from '../../query/plan/permitted-rows.ts';
 import { type PlanContext, planFilter } from '../../query/plan/query-plan.ts';
 import { readRowFilters } from '../../query/plan/row-filter.ts';
 import { PartProjection, type RenderedParts } from '../../query/request/projection/part-projection.ts';
@@ -109,7 +110,7 @@ export class DocumentReads {
     const table = this.#tables.get(tableName, caller, 'read');
     checkDocumentKey(key);
     // The context of a filter is made only where there is one: nearly all callers see all rows.
-    const plan = caller.rowFilter === undefined ? undefined : planFilter(undefined, this.#filterContext(table, caller));
+    const plan = caller.rowFilter === undefined ? undefined : permittedRows(table, caller, this.#clock.nowMs());
     const permitted = plan && { plan, bodies: new IndexedBodies(indexedTextsOf(table)) };
     const wanted: Wanted = { table, key, projection: compileProjection(fields), permitted };
     const lease = table.leaseOf(key);

@@ -1,3 +1,4 @@
+import { type Caller, rowFiltersOf } from '../../access/principal.ts';
 import type { ConstrainedTable } from '../../storage/constrained-table.ts';
 import type { Table } from '../table.ts';
 import { relationalColumns } from './relational-schema.ts';
@@ -25,14 +26,15 @@ export function tablesNaming(name: string, all: readonly Table[]): Table[] {
   return all.filter((table) => table.name !== name && referencesOf(table).some((each) => each.table === name));
 }
 
-/** The table as the writer checks it. */
-export function constraintsOf(table: Table): ConstrainedTable {
+/** The table as the writer checks it when the caller writes. */
+export function constraintsOf(table: Table, caller: Caller): ConstrainedTable {
   const columns = relationalColumns(table.settings.schema);
   return {
     name: table.name,
     rangeIds: table.ranges.map(({ rangeId }) => rangeId),
     unique: columns.filter(({ isUnique }) => isUnique).map(({ name, type }) => ({ name, isText: type === 'string' })),
     references: columns.flatMap(({ name: column, references }) => (references ? [{ column, ...references }] : [])),
+    isFiltered: rowFiltersOf(caller, table.name).length > 0,
   };
 }
 

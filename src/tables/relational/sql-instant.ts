@@ -5,10 +5,7 @@ import { type DocumentFrame, readFrame, rowIsAgain, rowKind } from '../../lib/do
 import { ServiceError } from '../../protocol/service-error.ts';
 import { matchIndexed } from '../../query/execution/open-target.ts';
 import { indexedTextsOf } from '../../query/indexed-bodies.ts';
-import type { NativePlan } from '../../query/plan/native-plan.ts';
-import { planFilter } from '../../query/plan/query-plan.ts';
-import { readRowFilters } from '../../query/plan/row-filter.ts';
-import { synonymsOf } from '../../query/request/synonyms.ts';
+import { permittedRows } from '../../query/plan/permitted-rows.ts';
 import type { Storage } from '../../storage/open-storage.ts';
 import type { SqlTable } from '../../storage/sql/sql-order.ts';
 import type { AskSql } from '../../storage/sql/sql-processes.ts';
@@ -98,8 +95,8 @@ export class SqlInstant {
   }
 
   async #copy(table: Table, { cutId }: CutReport): Promise<void> {
-    const { ask, storage, signal } = this.#deps;
-    const permitted = this.#permitted(table);
+    const { ask, storage, signal, caller, nowMs } = this.#deps;
+    const permitted = permittedRows(table, caller, nowMs);
     const texts = permitted ? indexedTextsOf(table) : [];
     for (const { rangeId } of table.ranges) {
       for (let afterSequence = 0; ; ) {
@@ -116,20 +113,6 @@ export class SqlInstant {
         afterSequence = page.lastSequence;
       }
     }
-  }
-
-  /** The condition on rows that the caller may see. */
-  #permitted(table: Table): NativePlan | undefined {
-    const { caller, nowMs } = this.#deps;
-    const { ttlDurationMs, hasTextIndex, name, settings } = table;
-    const rowFilters = readRowFilters(caller, name);
-    return planFilter(undefined, {
-      ttlDurationMs,
-      nowMs,
-      synonyms: synonymsOf(settings.schema),
-      hasTextIndex,
-      rowFilters,
-    });
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Caller, ownerOf, type Principal, requireWholeTable } from '../../access/principal.ts';
+import { type Caller, ownerOf, type Principal } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import { assert, must } from '../../lib/assert.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
@@ -149,7 +149,6 @@ export class TransactionSessions implements Service {
    */
   read(id: string, { table, key, version }: ReadRequest, caller: Caller): Promise<Snapshot> {
     return this.#use(id, caller, async (session) => {
-      requireWholeTable(caller, table, 'a read in a transaction');
       const stored = await this.#stored(table, key, caller);
       if (version !== undefined && version !== stored.version) {
         throw versionConflict({ table, key }, version, stored.version);

@@ -1,4 +1,4 @@
-import { type Caller, ownerOf } from '../../access/principal.ts';
+import { type Caller, ownerOf, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import {
   buildFrame,
@@ -31,6 +31,7 @@ import type { TableLookup } from '../table-lookup.ts';
 import { foreseeTransforms } from './foreseen-transforms.ts';
 import { splitFrame } from './frame-split.ts';
 import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
+import { PermittedWrites } from './permitted-writes.ts';
 import { isConflictOf, readAssertion } from './read-assertions.ts';
 import { isRelationalTable, rowsLeft, transformsRows } from './relational-writes.ts';
 import { readSyncLevel } from './sync-level.ts';
@@ -41,7 +42,7 @@ import { settle } from './visible-write.ts';
 
 /** Tries of a write whose transforms were enriched for documents that others have changed meanwhile. */
 const enrichedTriesMax = 3;
-/** The same where they were only checked. */
+/** The same where they were only checked, by rules or by row filters. */
 const checkedTriesMax = 16;
 const batchMembers = Object.keys(batchRequest.properties);
 
@@ -106,8 +107,8 @@ export class BatchWriter {
     const repeated = repeatedWrites(request, [lease], at);
     const writes = repeated ? [] : await this.#rangeWrites(table, body, scanned, 0, at);
     const parts = [{ table, lease, writes }];
-    const enriched = wait === 'enrichments' ? caller : undefined;
-    const applied = repeated ?? (await this.#commit(parts, [], request, at, enriched));
+    const by = { caller, isEnriched: wait === 'enrichments' };
+    const applied = repeated ?? (await this.#commit(parts, [], request, at, by));
     return settle(parts, applied, wait, batchCounts(applied), this.#clock);
   }
 
@@ -146,6 +147,7 @@ export class BatchWriter {
   async #merge(tableName: string, body: Uint8Array, caller: Caller, request: NamedRequest): Promise<MergeResponse> {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName, caller, 'write');
+    requireWholeTable(caller, tableName, 'a merge');
     using _columns = await this.#keepColumns([table]);
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'merge');
@@ -155,8 +157,8 @@ export class BatchWriter {
     const frame = await this.#frame(table, body, sectionEntries(scanned, 0), at);
     const { writes, window } = await planMerge(frame, table, envelope);
     const parts = [{ table, lease, writes }];
-    const enriched = envelope.wait === 'enrichments' && !envelope.dryRun ? caller : undefined;
-    const applied = repeatedWrites(request, [lease], at) ?? (await this.#commit(parts, [], request, at, enriched));
+    const by = { caller, isEnriched: envelope.wait === 'enrichments' && !envelope.dryRun };
+    const applied = repeatedWrites(request, [lease], at) ?? (await this.#commit(parts, [], request, at, by));
     const outcome = await settle(parts, applied, envelope.wait, undefined, this.#clock);
     const tookMs = this.#clock.monotonicMs() - started;
     return renderMerge(applied, window, envelope.dryRun, tookMs, outcome.error);
@@ -175,7 +177,9 @@ export class BatchWriter {
         throw shownViolation(error, caller);
       });
     if (idempotencyKey === undefined) return run({ requestId });
-    const bodyHash = new Bun.CryptoHasher('sha256').update(`${operation}\0`).update(body).digest();
+    // Under other row filters it is another request: the counts of its answer may tell of what these hide.
+    const filters = caller.rowFilter === undefined ? '' : `${JSON.stringify(caller.rowFilter)}\0`;
+    const bodyHash = new Bun.CryptoHasher('sha256').update(`${operation}\0${filters}`).update(body).digest();
     const client = ownerOf(caller.principal);
     const key = { client, key: idempotencyKey, bodyHash };
     return this.#keyed.run(`${client}\0${idempotencyKey}`, () => run({ requestId, key }));
@@ -197,8 +201,8 @@ export class BatchWriter {
       part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, section, at);
     }
     const assertions = readSet.map((item) => readAssertion(this.#tables, item, caller));
-    const enriched = wait === 'enrichments' ? caller : undefined;
-    const applied = repeated ?? (await this.#commit(parts, assertions, request, at, enriched));
+    const by = { caller, isEnriched: wait === 'enrichments' };
+    const applied = repeated ?? (await this.#commit(parts, assertions, request, at, by));
     const counts: Record<string, BatchCounts> = {};
     for (const { table } of parts) {
       const own = new Set(table.ranges.map(({ rangeId }) => rangeId));
@@ -238,26 +242,28 @@ export class BatchWriter {
   /**
    * The writes with what is made of their documents; whoever fails here has written nothing. What transforms will leave is
    * foreseen from what is stored, so that the commit has to find that as it was read. Rows of relational tables are checked.
+   * Frames are copies where nothing was added to them: one is given away with each try of a commit.
    */
-  async #precompute(parts: readonly TableWrites[], caller: Caller | undefined, at: Stamp) {
+  async #precompute(parts: readonly TableWrites[], { caller, isEnriched }: WrittenBy, at: Stamp) {
     const read: ReadAssertion[] = [];
     const enriched: TableWrites[] = [];
     for (const part of parts) {
       const ranges = rangesOf([part]);
+      const isChecked = isRelationalTable(part.table);
       const writes: RangeWrite[] = [];
       for (const write of part.writes) {
         const { stored } = must(ranges.get(write.rangeId), 'a range that is written');
         if (!write.frame) writes.push(write);
+        else if (!isChecked && !isEnriched) writes.push({ ...write, frame: write.frame.slice() });
         else {
           const rows = readFrame(write.frame);
           const foreseen = foreseeTransforms(rows, stored, part.table, at);
-          const isChecked = isRelationalTable(part.table);
-          if (isChecked) await checkRows(part.table.compiledSchema, rowsLeft(rows, foreseen.bodies));
-          const { bodies } = foreseen;
-          const made = caller && this.#enrichment.precompute(write.frame, stored, part.table, caller, bodies);
+          const { documents } = foreseen;
+          if (isChecked) await checkRows(part.table.compiledSchema, rowsLeft(rows, documents));
+          const made = isEnriched && this.#enrichment.precompute(write.frame, stored, part.table, caller, documents);
           const frame = made ? await made : write.frame;
           if (isChecked || frame !== write.frame) read.push(...foreseen.read);
-          writes.push({ ...write, frame });
+          writes.push({ ...write, frame: frame === write.frame ? frame.slice() : frame });
         }
       }
       enriched.push({ ...part, writes });
@@ -265,18 +271,18 @@ export class BatchWriter {
     return { enriched, read };
   }
 
-  /** Commits; for `enrichedFor` with what is made of the documents. */
+  /** Commits, where asked with what is made of the documents, and only what the caller's row filters permit. */
   #commit(
     parts: TableWrites[],
     readSet: ReadAssertion[],
     request: NamedRequest,
     at: Stamp,
-    enrichedFor?: Caller,
+    by: WrittenBy,
   ): Promise<WrittenRange[]> {
     const checked = parts.filter(transformsRows).map(({ table }) => table.name);
-    if (!enrichedFor && checked.length === 0) return this.#append(parts, readSet, request, at);
-    const triesMax = enrichedFor ? enrichedTriesMax : checkedTriesMax;
-    const commit = () => this.#commitForeseen(parts, readSet, request, at, { enrichedFor, triesMax });
+    if (by.caller.rowFilter === undefined && !by.isEnriched && checked.length === 0)
+      return this.#append(parts, readSet, request, at, by.caller);
+    const commit = () => this.#commitForeseen(parts, readSet, request, at, by);
     // Names in order, so that no two writes wait for one another.
     const inTurn = checked.sort().reduceRight((run, name) => () => this.#transforms.run(name, run), commit);
     return inTurn();
@@ -288,14 +294,20 @@ export class BatchWriter {
     readSet: ReadAssertion[],
     request: NamedRequest,
     at: Stamp,
-    { enrichedFor, triesMax }: { enrichedFor: Caller | undefined; triesMax: number },
+    by: WrittenBy,
   ): Promise<WrittenRange[]> {
+    const { caller, isEnriched } = by;
+    const triesMax = isEnriched ? enrichedTriesMax : checkedTriesMax;
+    using permitted =
+      caller.rowFilter && (await PermittedWrites.open(parts, readSet, { tables: this.#tables, caller, at }));
     for (let attempt = 1; ; attempt += 1) {
-      const { enriched, read } = await this.#precompute(parts, enrichedFor, at);
+      const asserted = permitted ? await permitted.check(parts, readSet) : readSet;
+      const { enriched, read } = await this.#precompute(parts, by, at);
       try {
-        return await this.#append(enriched, [...readSet, ...read], request, at);
+        return await this.#append(enriched, [...asserted, ...read], request, at, caller);
       } catch (error) {
-        if (attempt === triesMax || !isConflictOf(error, read)) throw error;
+        const isStale = isConflictOf(error, read) || permitted?.isStale(error);
+        if (attempt === triesMax || !isStale) throw permitted ? permitted.shown(error) : error;
       }
     }
   }
@@ -305,6 +317,7 @@ export class BatchWriter {
     readSet: ReadAssertion[],
     request: NamedRequest,
     at: Stamp,
+    caller: Caller,
   ): Promise<WrittenRange[]> {
     const ranges = rangesOf(parts);
     const written = new Set(parts.flatMap(({ writes }) => writes.map(({ rangeId }) => rangeId)));
@@ -316,7 +329,7 @@ export class BatchWriter {
     });
     if (writes.length === 0 && readSet.length === 0) return [];
     using related = new DisposableStack();
-    const constrained = await this.#constrained(parts, related);
+    const constrained = await this.#constrained(parts, caller, related);
     const tables = parts.map(({ table, lease: { ranges } }) => ({ table, ranges }));
     const appended = appendToTrees(this.#log, { writes, readSet, ...constrained, ...request, ...at }, tables);
     const all = await appended.catch((error: unknown) => {
@@ -334,12 +347,16 @@ export class BatchWriter {
   }
 
   /** The rules of relational tables, whose ranges are held open while the write is checked by them. */
-  async #constrained(parts: readonly TableWrites[], held: DisposableStack): Promise<Pick<WriteRequest, 'constrained'>> {
+  async #constrained(
+    parts: readonly TableWrites[],
+    caller: Caller,
+    held: DisposableStack,
+  ): Promise<Pick<WriteRequest, 'constrained'>> {
     const written = parts.flatMap(({ table, writes }) => (writes.length > 0 ? [table] : []));
     const tables = constrainedTables(written, () => this.#tables.all());
     if (tables.length === 0) return {};
     for (const table of tables) held.use(await table.lease());
-    return { constrained: tables.map(constraintsOf) };
+    return { constrained: tables.map((table) => constraintsOf(table, caller)) };
   }
 
   /** Paces writes while indexes are too far behind: a client that writes as fast as it can is slowed down, not refused. */
@@ -363,6 +380,12 @@ export class BatchWriter {
     const timeMs = this.#clock.nowMs();
     return { timeMs, timestamp: new Date(timeMs).toISOString() };
   }
+}
+
+/** The caller that writes, and whether with what is made of the documents. */
+interface WrittenBy {
+  readonly caller: Caller;
+  readonly isEnriched: boolean;
 }
 
 /** A request and, if it has one, its key. */

@@ -1,6 +1,8 @@
 import { type DocumentFrame, rowKind } from '../../lib/document-frame.ts';
 import { hasExpired } from '../../lib/ttl.ts';
-import { transformBody } from '../../storage/evaluation/transform-document.ts';
+import { documentOfRow } from '../../storage/evaluation/row-writes.ts';
+import { type TransformedDocument, transformDocument } from '../../storage/evaluation/transform-document.ts';
+import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { ReadAssertion } from '../../storage/write-request.ts';
 import type { Table } from '../table.ts';
@@ -8,44 +10,57 @@ import type { Table } from '../table.ts';
 /** The results of a frame's transforms on the documents that are stored now. */
 interface ForeseenTransforms {
   /**
-   * Row of the transform -> the document's body behind it; undefined for a row that a later one of its document follows.
+   * Row of the transform -> the document behind it; undefined for a row that a later one of its document follows.
    * Transforms that come to nothing are left out.
    */
-  readonly bodies: ReadonlyMap<number, Uint8Array | undefined>;
+  readonly documents: ReadonlyMap<number, TransformedDocument | undefined>;
   /** The documents that they were applied to: it comes true while these are what is stored. */
   readonly read: readonly ReadAssertion[];
 }
 
-/** Applies the transforms of a frame as the writer will at this time, and writes nothing. Fails as the writer does. */
+/**
+ * Applies the transforms of a frame, or those of some of its documents, as the writer will at this time, and writes nothing.
+ * `rows`: in their order, all rows of each document. Fails as the writer does.
+ */
 export function foreseeTransforms(
   frame: DocumentFrame,
   stored: RangeReader,
   table: Table,
   at: { readonly timeMs: number; readonly timestamp: string },
+  rows: Iterable<number> = Array(frame.rowCount).keys(),
 ): ForeseenTransforms {
-  const bodies = new Map<number, Uint8Array | undefined>();
+  const documents = new Map<number, TransformedDocument | undefined>();
   const read: ReadAssertion[] = [];
   const bound = table.expiredAtOrBeforeMs(at.timeMs);
+  const { rangeId } = stored;
+  const context = { ...at, rangeId, ttlField: table.ttlField };
   /** By key, as the rows so far leave them. */
-  const current = new Map<string, { readonly row: number; readonly body: Uint8Array | undefined }>();
-  for (let row = 0; row < frame.rowCount; row += 1) {
+  const current = new Map<string, { readonly row: number; readonly document: TransformedDocument | undefined }>();
+  for (const row of rows) {
     const kind = frame.kind(row);
     const key = frame.key(row);
-    if (kind === rowKind.put) current.set(key, { row, body: frame.body(row) });
-    else if (kind === rowKind.delete) current.set(key, { row, body: undefined });
+    if (kind === rowKind.put) current.set(key, { row, document: documentOfRow(frame, row) });
+    else if (kind === rowKind.delete) current.set(key, { row, document: undefined });
     if (kind !== rowKind.transform) continue;
     if (!current.has(key)) {
       const document = stored.documents.get(key);
       const live = document && !hasExpired(document.ttlBaseMs, bound) ? document : undefined;
-      current.set(key, { row, body: live?.body });
-      read.push({ rangeId: stored.rangeId, key, version: live ? stored.versionOf(live) : 0, table: table.name });
+      current.set(key, { row, document: live && asHeld(live) });
+      read.push({ rangeId, key, version: live ? stored.versionOf(live) : 0, table: table.name });
     }
     const before = current.get(key);
-    const transformed = transformBody(before?.body, frame.body(row), { key, timestamp: at.timestamp });
-    if (transformed === undefined || transformed === 'unfit') continue;
-    if (before) bodies.set(before.row, undefined);
-    bodies.set(row, transformed.body);
-    current.set(key, { row, body: transformed.body });
+    const held = before?.document;
+    const isLive = held && !hasExpired(held.ttlBaseMs || undefined, bound);
+    const document = transformDocument(isLive ? held : undefined, frame.body(row), { ...context, key });
+    if (document === undefined || document === 'unfit') continue;
+    if (before) documents.set(before.row, undefined);
+    documents.set(row, document);
+    current.set(key, { row, document });
   }
-  return { bodies, read };
+  return { documents, read };
+}
+
+/** The reader has compared the checksum of what it has found. */
+function asHeld({ body, ttlBaseMs = 0, writtenMs = 0 }: StoredDocument): TransformedDocument {
+  return { body, ttlBaseMs, writtenMs, crc: Bun.hash.crc32(body) };
 }

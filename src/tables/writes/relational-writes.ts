@@ -1,3 +1,4 @@
+import type { TransformedRows } from '../../enrichment/precompute.ts';
 import { type DocumentFrame, readFrame, rowKind } from '../../lib/document-frame.ts';
 import { isRelational } from '../relational/relational-schema.ts';
 import type { Table } from '../table.ts';
@@ -18,6 +19,6 @@ export function transformsRows({ table, writes }: TableWrites): boolean {
 }
 
 /** The rows as transforms leave them; a row that one deletes is not among them. */
-export function rowsLeft(rows: DocumentFrame, bodies: ReadonlyMap<number, Uint8Array | undefined>) {
-  return [...bodies].flatMap(([row, body]) => (body ? [{ key: rows.key(row), body }] : []));
+export function rowsLeft(rows: DocumentFrame, left: TransformedRows) {
+  return [...left].flatMap(([row, document]) => (document ? [{ key: rows.key(row), body: document.body }] : []));
 }

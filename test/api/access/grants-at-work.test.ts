@@ -42,7 +42,7 @@ describe('A03: a reader of one table', () => {
 });
 
 describe('a row filter of a subject', () => {
-  test('with a value of the caller holds in lookups, scans, queries and counts, and takes writes', async () => {
+  test('with a value of the caller holds in lookups, scans, queries, counts and writes', async () => {
     await using guarded = await startGuardedServer();
     await withTables(guarded);
     const red = await guarded.user('red', [table('books', 'admin')], { team: 'red' });
@@ -64,8 +64,17 @@ describe('a row filter of a subject', () => {
     expect([await statusOf(red, 'a'), await statusOf(red, 'b'), await statusOf(none, 'a')]).toEqual([200, 404, 404]);
     const scanned = await guarded.as<string>(red, 'POST', '/db/v1/tables/books/lookup', {});
     expect(JSON.stringify(scanned.body)).not.toContain('blue');
-    const write = await guarded.as(red, 'POST', '/db/v1/tables/books/batch', { inserts: { d: {} } });
-    expect([write.status, write.body.code]).toEqual([403, 'forbidden']);
+    const write = async (inserts: object) => {
+      const { status, body } = await guarded.as(red, 'POST', '/db/v1/tables/books/batch', { inserts });
+      return [status, body.code ?? body.status];
+    };
+    const own = { team: 'red' };
+    expect(await write({ a: own, d: own })).toEqual([201, 'committed']);
+    for (const foreign of [{ b: own }, { d: {} }, { d: own, e: { team: 'blue' } }]) {
+      expect(await write(foreign)).toEqual([403, 'forbidden']);
+    }
+    const dropped = await guarded.as(red, 'DELETE', '/db/v1/tables/books');
+    expect([dropped.status, dropped.body.code]).toEqual([403, 'forbidden']);
   });
 
   test('of a key holds beside those of its user', async () => {
