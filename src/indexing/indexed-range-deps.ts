@@ -25,7 +25,7 @@ export interface IndexedRangeDeps {
   /** Where the range's indexes live. */
   indexesDirectory: string;
   openIndex: RangeIndexOpener;
-  /** Removes the files of an index that was dropped. */
+  /** Has the files of an index removed that was dropped and closed. */
   removeIndexFiles(indexesDirectory: string, definition: IndexDefinition): void;
   clock: Clock;
   options: IndexedRangeOptions;

@@ -157,7 +157,7 @@ export class IndexedRange {
     this.#noteFollowedParts();
   }
 
-  /** Stops following an index that is not in the catalog any more; its files go now. */
+  /** Stops following an index that is not in the catalog any more; its files go behind that. */
   async removeIndex(indexName: string): Promise<void> {
     const followed = this.#indexes.get(indexName);
     if (!followed) return;

@@ -7,7 +7,7 @@ import { CatalogAccessStore } from './catalog/access-store.ts';
 import { CatalogStore } from './catalog/catalog-store.ts';
 import { CatalogJobStore } from './catalog/job-store.ts';
 import { holdsChanges } from './check/range-check.ts';
-import { DataDirectory } from './directory/data-directory.ts';
+import { DataDirectory, type NamedRange } from './directory/data-directory.ts';
 import { DataDirectoryError } from './directory/data-directory-error.ts';
 import { checkDataFormat, writeDataFormat } from './directory/data-format.ts';
 import { DataLock } from './directory/data-lock.ts';
@@ -88,26 +88,32 @@ export class Storage {
   readonly #listeners = new Map<RangeId, Set<EntryListener>>();
   readonly #listenersOfAll: EntryListener[] = [];
   readonly #faults: StorageFaults;
-  readonly #removals = new Removals();
+  readonly #removals: Removals;
   readonly #closing = new AbortController();
   readonly #upkeep: WriterUpkeep;
   readonly #looking: Promise<void>;
 
   constructor(deps: StorageDeps) {
-    const { directory, channel, start, faults, clock } = deps;
+    const { directory, channel, start, faults, clock, onServiceFailed: onFailed } = deps;
     this.#deps = deps;
     this.directory = directory;
     this.#faults = faults;
+    this.#removals = new Removals({ clock, onFailed });
     this.jobs = new CatalogJobStore(directory.catalogFile, channel);
     this.access = new CatalogAccessStore(directory.catalogFile, channel);
     this.catalog = new CatalogStore(directory.catalogFile, channel, this.#removals);
     this.start = start;
     this.secrets = openSecrets(directory);
     this.#channel = channel;
-    start.unclean.push(...directory.uncleanRanges(this.#generations()));
+    const named = this.#namedRanges();
+    start.unclean.push(...directory.uncleanRanges(named));
     // A catalog that lost its last transaction may not name a range that it should: better a stray than a loss.
-    if (start.warnings.length === 0) start.removed.push(...directory.removeStrays(this.#generations()));
-    this.#upkeep = new WriterUpkeep({ step: () => this.#keepUpOnce(), clock, onFailed: deps.onServiceFailed });
+    if (start.warnings.length === 0) {
+      const { removed, left } = directory.removeStrays(named);
+      start.removed.push(...removed);
+      if (left.length > 0) this.#removals.add(left);
+    }
+    this.#upkeep = new WriterUpkeep({ step: () => this.#keepUpOnce(), clock, onFailed });
     this.keepUp();
     this.#looking = this.#checkFileHeaders();
   }
@@ -119,8 +125,13 @@ export class Storage {
     });
   }
 
-  #generations(): Map<RangeId, number> {
-    return new Map(this.catalog.ranges().map(({ rangeId, generation }) => [rangeId, generation]));
+  #namedRanges(): Map<RangeId, NamedRange> {
+    const indexes = Map.groupBy(this.catalog.incarnations(), ({ tableId }) => tableId);
+    const ranges = this.catalog.ranges().map(({ rangeId, tableId, generation }) => {
+      const incarnations = new Set(indexes.get(tableId)?.map(({ incarnation }) => incarnation));
+      return [rangeId, { generation, incarnations }] as const;
+    });
+    return new Map(ranges);
   }
 
   /**
@@ -163,6 +174,11 @@ export class Storage {
    */
   async adoptRange(rangeId: RangeId, folder: string): Promise<void> {
     await this.#channel.call('adoptRange', { rangeId, folder });
+  }
+
+  /** Removes a directory that nothing uses any more, behind all that is to be removed already. */
+  remove(path: string): void {
+    this.#removals.add([path]);
   }
 
   /** Forgets the faults of a range that was dropped. */

@@ -185,3 +185,92 @@ describe('S10 a crash inside a rebuild or an upgrade', () => {
     timeout,
   );
 });
+
+describe('a drop of what cannot be removed from the disk', () => {
+  const vectors = { type: 'embeddings', external: true, dimension: 2 };
+  /** A table whose index "v" has files. */
+  const prepare = async (place: FaultPlace) => {
+    await using server = await place.start();
+    const wire = new WireClient(server.url);
+    await wire.createTable('t', { num_shards: 2, indexes: { v: vectors } });
+    const inserts = { a: { words: 'amber', _embeddings: { v: [1, 0] } }, '~z': { words: 'amber' } };
+    expect((await wire.batch('t', { inserts, sync_level: 'full_index' })).status).toBe(201);
+    await server.stop();
+    expect(place.files('/v@').length).toBeGreaterThan(1);
+  };
+
+  test.each(['EIO', 'EBUSY', 'ENOSPC'] as const)(
+    'an index, %s: it is gone, its vectors with it, and the files follow as soon as they can be removed',
+    async (action) => {
+      using place = new FaultPlace();
+      await prepare(place);
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const stuck = place.control.arm({ calls: ['unlink'], path: '/v@', action });
+      await wire.expect(204, 'DELETE', '/db/v1/tables/t/indexes/v');
+      await until(async () => stuck.acted > 0);
+      await wire.expect(404, 'GET', '/db/v1/tables/t/indexes/v');
+      expect(place.files('/v@').length).toBeGreaterThan(0);
+      // The next one of the name has nothing of it.
+      await wire.expect(201, 'POST', '/db/v1/tables/t/indexes/v', vectors);
+      const inserts = { b: { words: 'birch', _embeddings: { v: [0, 1] } } };
+      expect((await wire.batch('t', { inserts, sync_level: 'full_index' })).status).toBe(201);
+      const near = { table: 't', embeddings: { v: [1, 0] }, indexes: ['v'], limit: 9 };
+      expect((await wire.query(near)).hits.map(({ _id }) => _id)).toEqual(['b']);
+      await wire.expect(204, 'DELETE', '/db/v1/tables/t/indexes/v');
+      stuck.disarm();
+      await until(async () => place.files('/v@').length === 0);
+      expect(server.log).toContain('removal of dropped files');
+      expect(await wire.count('t')).toBe(3);
+    },
+    timeout,
+  );
+
+  test(
+    'an index, before a kill: the next start removes the files',
+    async () => {
+      using place = new FaultPlace();
+      await prepare(place);
+      {
+        await using server = await place.start();
+        place.control.arm({ calls: ['unlink'], path: '/v@', action: 'EIO' });
+        await new WireClient(server.url).expect(204, 'DELETE', '/db/v1/tables/t/indexes/v');
+        await server.kill();
+      }
+      expect(place.files('/v@').length).toBeGreaterThan(0);
+      // It starts all the same while they cannot be removed.
+      {
+        await using server = await place.start();
+        expect(await new WireClient(server.url).count('t')).toBe(2);
+        await server.kill();
+      }
+      expect(place.files('/v@').length).toBeGreaterThan(0);
+      place.control.disarmAll();
+      await using server = await place.start();
+      expect(place.files('/v@')).toEqual([]);
+      expect(await new WireClient(server.url).count('t')).toBe(2);
+    },
+    timeout,
+  );
+
+  test(
+    'a table: it is gone, and the files follow as soon as they can be removed',
+    async () => {
+      using place = new FaultPlace();
+      await prepare(place);
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      place.control.arm({ calls: ['rename'], path: '/tmp/range-', action: 'EIO' });
+      place.control.arm({ calls: ['unlink'], path: '/ranges/1/', action: 'EIO' });
+      await wire.expect(204, 'DELETE', '/db/v1/tables/t');
+      await wire.expect(404, 'GET', '/db/v1/tables/t');
+      await wire.createTable('t');
+      expect(await wire.count('t')).toBe(0);
+      expect(place.files('/v@').length).toBeGreaterThan(0);
+      place.control.disarmAll();
+      await until(async () => place.files('/v@').length === 0);
+      expect((await wire.batch('t', { inserts: { a: { words: 'amber' } }, sync_level: 'full_text' })).status).toBe(201);
+    },
+    timeout,
+  );
+});

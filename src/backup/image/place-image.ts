@@ -1,8 +1,8 @@
 import { mkdir, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { indexDirectory } from '../../indexing/index-directory.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import type { DataDirectory } from '../../storage/directory/data-directory.ts';
+import { indexDirectory } from '../../storage/directory/index-directory.ts';
 import { adoptImage } from '../../storage/range/range-image.ts';
 import { imageNote } from '../../storage/range/range-snapshot.ts';
 import type { Table } from '../../tables/table.ts';

@@ -1,10 +1,10 @@
 import { constants } from 'node:fs';
 import { copyFile, link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { indexDirectory } from '../../indexing/index-directory.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { openReader } from '../../storage/connection.ts';
+import { indexDirectory } from '../../storage/directory/index-directory.ts';
 import type { Storage } from '../../storage/open-storage.ts';
 import type { ImageFile } from '../archive/manifest.ts';
 import type { Copier } from '../copy/copier.ts';

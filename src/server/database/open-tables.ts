@@ -1,11 +1,9 @@
-import { rmSync } from 'node:fs';
 import type { LimitOptions } from '../../config/limits.ts';
 import { JointDisk } from '../../engine/joint-disk.ts';
 import { NativeIndex } from '../../engine/native-index.ts';
 import { Enrichment } from '../../enrichment/enrichment.ts';
 import type { IndexDefinition } from '../../index-kinds/all-kinds.ts';
 import { ClosedRanges } from '../../indexing/at-rest/closed-ranges.ts';
-import { indexDirectory } from '../../indexing/index-directory.ts';
 import { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { RangeIndexOpener } from '../../indexing/indexed-range-deps.ts';
 import { openRangesFor, RangePool } from '../../indexing/range-pool.ts';
@@ -13,6 +11,7 @@ import { WriterBudget } from '../../indexing/writer-budget.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { descriptorLimit } from '../../runtime/descriptor-limit.ts';
+import { indexDirectory } from '../../storage/directory/index-directory.ts';
 import { isRelational } from '../../tables/relational/relational-schema.ts';
 import type { Table } from '../../tables/table.ts';
 import { TableService } from '../../tables/table-service.ts';
@@ -71,7 +70,7 @@ export async function openTables(
       indexesDirectory: storage.directory.indexesDirectory(rangeId, stored.info().generation),
       openIndex: openIndexOf(table),
       removeIndexFiles: (directory: string, definition: IndexDefinition) =>
-        rmSync(indexDirectory(directory, definition), { recursive: true, force: true }),
+        storage.remove(indexDirectory(directory, definition)),
       clock,
       options: table.isStaged ? loadBounds(limits) : applierBounds(limits),
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>

@@ -70,6 +70,10 @@ export function catalogQueries(database: Database) {
     range,
     ranges: (): RangeRecord[] => rangeRows.all() as RangeRecord[],
     indexesOf: (tableId: number): IndexRecord[] => indexesOf.all(tableId) as IndexRecord[],
+    incarnations: (): Pick<IndexRecord, 'tableId' | 'incarnation'>[] => {
+      using rows = database.prepare('SELECT table_id AS tableId, incarnation FROM indexes');
+      return rows.all() as Pick<IndexRecord, 'tableId' | 'incarnation'>[];
+    },
     enrichmentsOf: enrichments,
     /** Whether an index or an enrichment of the range's table has this part, or a later index may find its vectors there. */
     hasPart: (rangeId: RangeId, partId: number): boolean => {

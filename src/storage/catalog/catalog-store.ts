@@ -5,7 +5,7 @@ import type { NewTable, StorageCalls, TableChange, TableChangeReport, TablePubli
 import { reading } from '../storage-error.ts';
 import type { RangeId } from '../write-request.ts';
 import { type CatalogQueries, catalogQueries } from './catalog-queries.ts';
-import type { RangeFactsRecord, RangeRecord, TableDefinition, TableRecord } from './catalog-records.ts';
+import type { IndexRecord, RangeFactsRecord, RangeRecord, TableDefinition, TableRecord } from './catalog-records.ts';
 
 const catalogSource = { name: 'the catalog' };
 
@@ -46,6 +46,11 @@ export class CatalogStore {
 
   range(rangeId: RangeId): RangeRecord | undefined {
     return reading(catalogSource, () => this.#reading.range(rangeId));
+  }
+
+  /** Of the indexes of all tables. */
+  incarnations(): Pick<IndexRecord, 'tableId' | 'incarnation'>[] {
+    return reading(catalogSource, () => this.#reading.incarnations());
   }
 
   /** Fails with `already_exists`. The files of its ranges exist durably when this resolves. */

@@ -5,6 +5,7 @@ import { DataDirectory } from '../directory/data-directory.ts';
 import { DataDirectoryError } from '../directory/data-directory-error.ts';
 import { checkDataFormat } from '../directory/data-format.ts';
 import { DataLock } from '../directory/data-lock.ts';
+import { incarnationOf } from '../directory/index-directory.ts';
 import { checkCatalog } from './catalog-check.ts';
 import { checkRangeFile } from './range-check.ts';
 
@@ -123,7 +124,7 @@ class DirectoryCheck {
     verify: (copy: string) => Promise<IndexVerdict>,
   ): Promise<void> {
     const report = this.#report;
-    const isOwn = (name: string) => name.endsWith(`@${record.incarnation}`);
+    const isOwn = (name: string) => incarnationOf(name) === record.incarnation;
     const names = existsSync(indexesDirectory) ? readdirSync(indexesDirectory) : [];
     const name = names.find(isOwn);
     if (name === undefined) {

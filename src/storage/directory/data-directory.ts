@@ -3,6 +3,13 @@ import { join } from 'node:path';
 import type { RangeId } from '../write-request.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
 import { fileBytes } from './disk-usage.ts';
+import { incarnationOf } from './index-directory.ts';
+
+/** A range that the catalog names, with the incarnations of its indexes. */
+export interface NamedRange {
+  readonly generation: number;
+  readonly incarnations: ReadonlySet<number>;
+}
 
 /** Paths inside a data directory. */
 export class DataDirectory {
@@ -64,8 +71,8 @@ export class DataDirectory {
   }
 
   /** Of these, the ranges that were not closed cleanly: a clean close leaves no write-ahead log, a mere look an empty one. */
-  uncleanRanges(current: ReadonlyMap<RangeId, number>): RangeId[] {
-    const hasLog = ([rangeId, generation]: [RangeId, number]) =>
+  uncleanRanges(current: ReadonlyMap<RangeId, NamedRange>): RangeId[] {
+    const hasLog = ([rangeId, { generation }]: [RangeId, NamedRange]) =>
       fileBytes(`${this.documentsFile(rangeId, generation)}-wal`) > 0;
     return [...current].filter(hasLog).map(([rangeId]) => rangeId);
   }
@@ -87,26 +94,41 @@ export class DataDirectory {
     );
   }
 
-  /** Removes range generations that no catalog row names, and empties `tmp`. Returns what was removed. */
-  removeStrays(current: ReadonlyMap<RangeId, number>): string[] {
+  /**
+   * Empties `tmp`, and removes what no catalog row names: ranges, their generations, and indexes of them. What cannot be
+   * removed stays, and is among `left`, but for what is in `tmp`.
+   */
+  removeStrays(current: ReadonlyMap<RangeId, NamedRange>): { removed: string[]; left: string[] } {
     if (!existsSync(this.temporary)) mkdirSync(this.temporary, { recursive: true });
-    for (const name of listDirectory(this.temporary))
-      rmSync(join(this.temporary, name), { recursive: true, force: true });
-    const removed: string[] = [];
-    const remove = (path: string) => {
-      rmSync(path, { recursive: true, force: true });
-      removed.push(path);
-    };
-    for (const range of listDirectory(this.ranges)) {
-      const generation = current.get(Number(range));
-      if (generation === undefined) remove(join(this.ranges, range));
-      else {
-        for (const name of listDirectory(join(this.ranges, range))) {
-          if (name !== String(generation)) remove(join(this.ranges, range, name));
-        }
-      }
-    }
-    return removed;
+    for (const name of listDirectory(this.temporary)) tryToRemove(join(this.temporary, name));
+    const [removed, left]: [string[], string[]] = [[], []];
+    for (const path of this.#strays(current)) (tryToRemove(path) ? removed : left).push(path);
+    return { removed, left };
+  }
+
+  #strays(current: ReadonlyMap<RangeId, NamedRange>): string[] {
+    return listDirectory(this.ranges).flatMap((range) => {
+      const named = current.get(Number(range));
+      const place = join(this.ranges, range);
+      if (!named) return [place];
+      const generation = String(named.generation);
+      const others = listDirectory(place).filter((name) => name !== generation);
+      const indexes = this.indexesDirectory(Number(range), named.generation);
+      const dropped = listDirectory(indexes).filter((name) => {
+        const incarnation = incarnationOf(name);
+        return incarnation !== undefined && !named.incarnations.has(incarnation);
+      });
+      return [...others.map((name) => join(place, name)), ...dropped.map((name) => join(indexes, name))];
+    });
+  }
+}
+
+function tryToRemove(path: string): boolean {
+  try {
+    rmSync(path, { recursive: true, force: true });
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,47 +1,73 @@
-import { renameSync, rmSync } from 'node:fs';
+import { renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Clock } from '../../lib/clock.ts';
+import { type Service, supervise } from '../../lib/concurrency/supervise.ts';
 import type { RangeId } from '../write-request.ts';
 import type { DataDirectory } from './data-directory.ts';
 
 /**
  * Takes a range's directory out of its place, which is all that a drop waits for, and returns where its files wait for
- * their removal; undefined when they are gone already. The next start empties that place.
+ * their removal: where they were, when they cannot be moved. No later range has its number.
  */
-export function takeAway(directory: DataDirectory, rangeId: RangeId): string | undefined {
+export function takeAway(directory: DataDirectory, rangeId: RangeId): string {
   const place = directory.rangeDirectory(rangeId);
   const removed = join(directory.temporary, `range-${rangeId}`);
   try {
     renameSync(place, removed);
     return removed;
   } catch {
-    rmSync(place, { recursive: true, force: true });
-    return undefined;
+    return place;
   }
 }
 
-/** Removes files of dropped tables one directory after another, beside everything else. */
-export class Removals {
+interface RemovalsDeps {
+  readonly clock: Clock;
+  /** Some files could not be removed; they are tried again after a pause. */
+  onFailed(service: string, error: unknown, attempt: number): void;
+}
+
+/**
+ * Removes files of dropped tables and indexes one directory after another, beside everything else. What cannot be removed
+ * before the end of the process is removed by the next start.
+ */
+export class Removals implements Service {
+  readonly name = 'removal of dropped files';
+  readonly #deps: RemovalsDeps;
+  readonly #stopping = new AbortController();
   #waiting: string[] = [];
   #running: Promise<void> | undefined;
 
+  constructor(deps: RemovalsDeps) {
+    this.#deps = deps;
+  }
+
   add(paths: readonly string[]): void {
     this.#waiting.push(...paths);
-    this.#running ??= this.#run().finally(() => {
+    const { clock, onFailed } = this.#deps;
+    this.#running ??= supervise(this, { clock, signal: this.#stopping.signal, onFailed }).finally(() => {
       this.#running = undefined;
     });
   }
 
-  /** Ends after the directory that is being removed. */
-  async close(): Promise<void> {
-    this.#waiting = [];
-    await this.#running;
+  async run(signal: AbortSignal): Promise<void> {
+    const left: string[] = [];
+    let failure: unknown;
+    for (let path = this.#waiting.shift(); path !== undefined && !signal.aborted; path = this.#waiting.shift()) {
+      try {
+        await rm(path, { recursive: true, force: true });
+      } catch (error) {
+        left.push(path);
+        failure = error;
+      }
+    }
+    this.#waiting.push(...left);
+    if (left.length > 0) throw failure;
   }
 
-  async #run(): Promise<void> {
-    for (let path = this.#waiting.shift(); path !== undefined; path = this.#waiting.shift()) {
-      // A folder that cannot be removed now is removed at the next start.
-      await rm(path, { recursive: true, force: true }).catch(() => undefined);
-    }
+  /** Ends after the directory that is being removed. */
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
   }
 }

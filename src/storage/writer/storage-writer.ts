@@ -328,11 +328,11 @@ export class StorageWriter {
   }
 }
 
-/** Takes the files of a table away that the catalog has no more. The next start removes those that cannot be taken away now. */
+/** Takes the files of a table away that the catalog has no more. Where a file cannot be closed, the next start removes them. */
 function removed(ranges: WritableRanges, table: TableRecord): string[] {
   return table.ranges.flatMap(({ rangeId }) => {
     try {
-      return ranges.remove(rangeId) ?? [];
+      return [ranges.remove(rangeId)];
     } catch {
       return [];
     }

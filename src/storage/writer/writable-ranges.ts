@@ -137,7 +137,7 @@ export class WritableRanges {
   }
 
   /** Closes a range and takes its files away; returns where they wait for their removal. */
-  remove(rangeId: RangeId): string | undefined {
+  remove(rangeId: RangeId): string {
     const range = this.#open.get(rangeId);
     if (range) this.#caches.forget(range.file);
     range?.file.discard();

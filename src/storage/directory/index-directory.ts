@@ -6,6 +6,12 @@ export function indexDirectory(indexesDirectory: string, { name, incarnation }: 
   return join(indexesDirectory, `${readable}@${incarnation}`);
 }
 
+/** The incarnation that a directory is named by; undefined for one that no index has made. */
+export function incarnationOf(directoryName: string): number | undefined {
+  const digits = /@(\d+)$/.exec(directoryName)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
 interface IndexIdentity {
   name: string;
   incarnation: number;
