@@ -1,5 +1,5 @@
 import { SQLiteError } from 'bun:sqlite';
-import { rmSync } from 'node:fs';
+import { truncateSync, unlinkSync } from 'node:fs';
 import { ServiceError } from '../protocol/service-error.ts';
 import { writeSynced } from './directory/synced-file.ts';
 
@@ -7,8 +7,19 @@ export function isSqliteError(error: unknown): boolean {
   return error instanceof SQLiteError;
 }
 
-/** Bytes that a probe writes: more than a file system keeps inside an inode. */
+/** Bytes that a probe writes, and those that it leaves of them: more than a file system keeps inside an inode. */
 const probeBytes = 8_192;
+const cutProbeBytes = 4_096;
+
+/** Bytes that were written before may be lost: nothing may be acknowledged any more. */
+const failedSyncs: ReadonlySet<string> = new Set(['SQLITE_IOERR_FSYNC', 'SQLITE_IOERR_DIR_FSYNC']);
+const failedReads: ReadonlySet<string> = new Set([
+  'SQLITE_IOERR_READ',
+  'SQLITE_IOERR_SHORT_READ',
+  'SQLITE_IOERR_CORRUPTFS',
+]);
+/** A file could not be made smaller or removed, for which a file system that copies on write needs room. */
+const failedCuts: ReadonlySet<string> = new Set(['SQLITE_IOERR_TRUNCATE', 'SQLITE_IOERR_DELETE']);
 
 /**
  * Translates a failed statement, commit or file operation for callers. `probePath` is a file beside the database that
@@ -20,15 +31,19 @@ export function translateStorageError(error: unknown, probePath: string, file = 
   // The memory that connections share is a file that grows when a database is opened.
   if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') return insufficientStorage(error);
   if (code.startsWith('SQLITE_READONLY')) return readOnly(error);
-  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
+  if (isDamage(code)) {
     return new ServiceError('data_corrupted', `${file} is damaged; run "sundew check"`, { cause: error });
   }
   if (code === 'SQLITE_CANTOPEN' || code === 'SQLITE_NOMEM') {
-    return new ServiceError('unavailable', `${file} cannot be opened now; try again`, { cause: error });
+    return notNow(`${file} cannot be opened now`, error);
   }
-  if (code.startsWith('SQLITE_IOERR'))
-    return code === 'SQLITE_IOERR_FSYNC' ? storageFailed(error) : probe(error, probePath);
-  return error;
+  if (failedSyncs.has(code)) return storageFailed(error);
+  return code.startsWith('SQLITE_IOERR') ? probe(error, probePath, file) : error;
+}
+
+/** The file does not hold what it should, or cannot be read. */
+function isDamage(code: string): boolean {
+  return code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB' || failedReads.has(code);
 }
 
 /** The file that is read, and what hears of damage in it. */
@@ -54,7 +69,7 @@ export function reading<Result>(source: ReadSource, read: () => Result): Result 
     const code = error.code ?? '';
     const { name, rangeId } = source;
     const options = { cause: error, ...(rangeId === undefined ? {} : { details: { range_id: rangeId } }) };
-    if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_IOERR')) {
+    if (isDamage(code)) {
       source.fileDamaged?.();
       throw new ServiceError('data_corrupted', `${name} cannot be read; run "sundew check"`, options);
     }
@@ -72,11 +87,26 @@ export function damagedRow(source: ReadSource, what: string, key: string): Servi
 /** Directories are made and files removed without SQLite; other errors than those of files pass unchanged. */
 function translateFileError(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error && 'errno' in error)) return error;
-  return error.code === 'EIO' ? storageFailed(error) : (meaningOf(error.code, error) ?? error);
+  if (error.code !== 'EIO') return meaningOf(error.code, error) ?? error;
+  const isSync = 'syscall' in error && String(error.syscall).includes('sync');
+  return isSync ? storageFailed(error) : notNow('a file of the data directory cannot be changed now', error);
 }
 
-function probe(error: SQLiteError, path: string): ServiceError {
-  return meaningOf(writeFailure(path), error) ?? storageFailed(error);
+/** A change that was not carried out. Where the disk takes others, nothing is lost, and the next attempt may work. */
+function probe(error: SQLiteError, path: string, file: string): ServiceError {
+  try {
+    writeSynced(path, 'w', new Uint8Array(probeBytes));
+    truncateSync(path, cutProbeBytes);
+    unlinkSync(path);
+  } catch (failure) {
+    const meant = translateFileError(failure);
+    if (meant instanceof ServiceError) return meant;
+  }
+  return failedCuts.has(error.code ?? '') ? insufficientStorage(error) : notNow(`${file} cannot be written now`, error);
+}
+
+function notNow(what: string, cause: unknown): ServiceError {
+  return new ServiceError('unavailable', `${what}; try again`, { cause });
 }
 
 /** The meaning of an error number's name, where it is not the disk's own fault. */
@@ -94,17 +124,6 @@ function meaningOf(name: unknown, cause: Error): ServiceError | undefined {
       return new ServiceError('unavailable', 'the process has no file descriptors left; try again', { cause });
     default:
       return undefined;
-  }
-}
-
-/** The error number with which a small synced write at `path` fails; undefined when it works. */
-function writeFailure(path: string): string | undefined {
-  try {
-    writeSynced(path, 'w', new Uint8Array(probeBytes));
-    rmSync(path, { force: true });
-    return undefined;
-  } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
   }
 }
 

@@ -21,6 +21,8 @@ export type FaultStep =
   | { do: 'stand'; faults: FaultKind[] }
   /** Waits until the reserve has the given size, bytes. */
   | { do: 'reserves'; bytes: number }
+  /** Copies the write-ahead logs into their files. */
+  | { do: 'checkpoint' }
   | { do: 'redone' }
   | { do: 'fatal' };
 
@@ -54,6 +56,11 @@ async function perform(step: FaultStep): Promise<unknown> {
       return documentOf(range(step.place).documents.get(step.key)?.body) ?? null;
     case 'fatal':
       return fatal;
+    case 'checkpoint':
+      return storage.walCheckpoint().then(
+        () => 'copied',
+        ({ code }) => ({ code }),
+      );
     case 'redone':
       return redone;
     case 'appears':

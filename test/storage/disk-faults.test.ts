@@ -185,6 +185,57 @@ test('a failed sync ends all writing, whatever comes after it', async () => {
   expect(answers).toEqual(['done', 'armed', failed, failed, failed, { n: 1 }, ['storage_failed']]);
 });
 
+test('a file that a full disk lets nobody cut ends nothing: what needs that is refused, and works when there is room', async () => {
+  using directory = temporaryDirectory();
+  const answers = await answersTo(directory.path, [
+    { do: 'append', places: [0], key: 'a' },
+    { do: 'arm', rule: { calls: ['truncate'], path: '.db$', action: 'ENOSPC', times: 1 } },
+    { do: 'checkpoint' },
+    { do: 'append', places: [0], key: 'b' },
+    { do: 'checkpoint' },
+    { do: 'stand', faults: [] },
+    { do: 'fatal' },
+  ]);
+  expect(answers).toEqual(['done', 'armed', { code: 'insufficient_storage' }, 'done', 'copied', [], []]);
+});
+
+test('a reserve that a full disk lets nobody remove is cut', async () => {
+  using directory = temporaryDirectory();
+  const reserveBytes = 64 * 1_024;
+  const reserve = join(directory.path, 'data', 'reserve');
+  const answers = await answersTo(
+    directory.path,
+    [
+      { do: 'append', places: [0], key: 'a' },
+      { do: 'reserves', bytes: reserveBytes },
+      { do: 'arm', rule: { calls: ['unlink'], path: reserve, action: 'ENOSPC' } },
+      { do: 'arm', rule: { calls: ['write'], path: 'documents.db', action: 'ENOSPC', times: 2 } },
+      { do: 'delete', places: [0], key: 'a' },
+      { do: 'reserves', bytes: 0 },
+      { do: 'stand', faults: [] },
+      { do: 'append', places: [0], key: 'b' },
+      { do: 'reserves', bytes: reserveBytes },
+      { do: 'fatal' },
+    ],
+    reserveBytes,
+  );
+  expect(answers).toEqual(['done', reserveBytes, 'armed', 'armed', 'done', 0, [], 'done', reserveBytes, []]);
+});
+
+test('a write that fails while the disk takes others is refused, and ends nothing', async () => {
+  using directory = temporaryDirectory();
+  const answers = await answersTo(directory.path, [
+    { do: 'append', places: [0], key: 'a' },
+    { do: 'arm', rule: { calls: ['write'], path: 'documents.db-wal', action: 'EIO', times: 1 } },
+    { do: 'append', places: [0], key: 'b' },
+    { do: 'append', places: [0, 1], key: 'c' },
+    { do: 'get', place: 0, key: 'b' },
+    { do: 'get', place: 0, key: 'c' },
+    { do: 'fatal' },
+  ]);
+  expect(answers).toEqual(['done', 'armed', { code: 'unavailable' }, 'done', null, { n: 1 }, []]);
+});
+
 test('a read-only disk refuses writes, keeps reads, and takes writes again when it recovers', async () => {
   using directory = temporaryDirectory();
   const answers = await answersTo(directory.path, [

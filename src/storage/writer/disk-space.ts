@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fstatSync, openSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
 import { MiB } from '../../lib/units.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
 import { extendSynced } from '../directory/synced-file.ts';
@@ -55,10 +55,9 @@ export class DiskSpace {
     this.#onChange(condition);
   }
 
-  /** Gives the reserve's bytes back to the file system; false when there are none. */
+  /** Gives the reserve's bytes back to the file system; false when there are none, or it does not take them. */
   spend(): boolean {
-    if (this.#heldBytes === 0) return false;
-    this.#remove();
+    if (this.#heldBytes === 0 || !this.#remove()) return false;
     this.note('full');
     return true;
   }
@@ -98,13 +97,25 @@ export class DiskSpace {
     return size + bytes;
   }
 
-  #remove(): void {
-    rmSync(this.#directory.reserveFile, { force: true });
-    this.#heldBytes = 0;
+  #remove(): boolean {
+    const { reserveFile } = this.#directory;
+    // A full file system that copies on write may have no room for a removal; what is cut gives it some.
+    const given = [() => rmSync(reserveFile, { force: true }), () => truncateSync(reserveFile)].some(works);
+    if (given) this.#heldBytes = 0;
+    return given;
   }
 
   #freeBytes(): number {
     const { bavail, bsize } = statfsSync(this.#directory.root);
     return bavail * bsize;
+  }
+}
+
+function works(change: () => void): boolean {
+  try {
+    change();
+    return true;
+  } catch {
+    return false;
   }
 }
