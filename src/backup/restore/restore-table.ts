@@ -29,6 +29,8 @@ export interface RestoreDeps {
   onLinked(table: string, index: string, report: LinkReport): void;
 }
 
+/** As many versions are left for the writes of a restored table; microseconds since 1970 reach it in the year 2112. */
+const versionsMax = 2 ** 52;
 /** Versions of a restored table begin above those of the backup, and above those that a table gives while it is being replaced. */
 const versionsAhead = 1_000_000_000;
 
@@ -135,9 +137,8 @@ async function newTable(
   { nowMs, givenOut }: { nowMs: number; givenOut: number },
 ): Promise<NewTable> {
   const heads = manifest.ranges.map(({ head }) => head);
-  // A clock of another machine may have been ahead, but not by years.
-  const newestMs = nowMs + 366 * 24 * 3_600_000;
-  if (Math.max(...heads) > newestMs * 1_000) throw corrupted(manifest, 'has versions of a far future');
+  // They may be far ahead of this machine's clock: versions go on above them.
+  if (Math.max(...heads) > versionsMax) throw corrupted(manifest, 'has versions that no table can have');
   await check(tables, manifest);
   // Their files have it in them.
   const keepsIncarnations = images.some((image) => image !== undefined);

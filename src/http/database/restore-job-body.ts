@@ -42,7 +42,7 @@ function resultOf(state: ShownRestore['state'], phase: string): NonNullable<Rest
   const partly = of('published') > 0 ? 'partial' : 'failed';
   return {
     restore: 'triggered',
-    durability: 'committed',
+    durability: phase === 'succeeded' || of('published') > 0 ? 'committed' : 'none',
     status: phase === 'succeeded' ? 'completed' : partly,
     triggered_table_count: state.tables === undefined ? 0 : tables.length - of('skipped'),
     committed_table_count: of('published'),

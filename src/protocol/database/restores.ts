@@ -54,7 +54,10 @@ export const restoreJob = Type.Object({
   result: Type.Optional(
     Type.Object({
       restore: Type.String(),
-      durability: Type.String(),
+      durability: Type.String({
+        description:
+          '`committed`: what was to be published, or has been, is durable. `none`: the restore failed or was cancelled before it published anything.',
+      }),
       status: Type.String({ description: '`completed`, `partial` or `failed`' }),
       triggered_table_count: count,
       committed_table_count: count,

@@ -133,6 +133,7 @@ describe.each(['portable', 'native'])('a restore job, of a backup of the format 
       gate.open();
       const ended = await endOfRestore(server, job.job_id);
       expect(ended).toMatchObject({ phase: 'cancelled', cancel_requested: true, published_table_count: 0 });
+      expect(ended).toMatchObject({ result: { status: 'failed', durability: 'none', committed_table_count: 0 } });
       expect(await generations(server)).toEqual(['second', 'second']);
       await write(server, 'third');
       expect(await generations(server)).toEqual(['third', 'third']);
@@ -152,6 +153,7 @@ describe.each(['portable', 'native'])('a restore job, of a backup of the format 
       gate.open();
       const ended = await endOfRestore(server, job.job_id);
       expect(ended).toMatchObject({ phase: 'cancelled', cancel_requested: true, published_table_count: 1 });
+      expect(ended).toMatchObject({ result: { status: 'partial', durability: 'committed', committed_table_count: 1 } });
       expect(await generations(server)).toEqual(['first', 'second']);
     },
     timeout,

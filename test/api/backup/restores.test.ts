@@ -199,7 +199,13 @@ describe('a restore', () => {
       phase: 'failed',
       error: expect.stringContaining('already_exists'),
       total_table_count: 2,
-      result: { status: 'failed', triggered_table_count: 0, failed_table_count: 1, failure_details: [failure] },
+      result: {
+        status: 'failed',
+        durability: 'none',
+        triggered_table_count: 0,
+        failed_table_count: 1,
+        failure_details: [failure],
+      },
     });
     expect((await server.send('GET', '/db/v1/tables/b')).status).toBe(404);
     const skipped = await restore(server, { ...request, restore_mode: 'skip_if_exists' });
