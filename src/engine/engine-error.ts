@@ -33,8 +33,19 @@ function translateEngineError(error: unknown): Error {
 }
 
 /** The engine has panicked: files that do not hold what they should are a cause. */
-export function isPanic(error: unknown): boolean {
+export function isPanic(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code === 'engine_panic';
+}
+
+/**
+ * The failure of a search, for its caller. A panic over indexes that are whole, or were built again, is the query's: the engine
+ * cannot carry it out.
+ */
+export function searchFailure(error: unknown): unknown {
+  if (!isPanic(error)) return error;
+  const { details, cause } = error;
+  const message = 'the native engine fails on this query over sound indexes: it is not supported; ask in another way';
+  return new ServiceError('engine_panic', message, { ...(details && { details }), cause });
 }
 
 /** Runs a synchronous native call. */

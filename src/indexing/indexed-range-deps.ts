@@ -31,6 +31,8 @@ export interface IndexedRangeDeps {
   options: IndexedRangeOptions;
   onIndexEvent(rangeId: number, definition: IndexDefinition): ApplierEvents;
   writers?: WriterBudget;
+  /** As in `DamageWatch`. */
+  mayDoubt?(definition: IndexDefinition): boolean;
   /** Makes the parts of indexes that the server makes itself. */
   openProducer?: OpenPartProducer;
   /** Makes the artifacts of the table's enrichments. */

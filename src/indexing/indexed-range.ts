@@ -129,6 +129,7 @@ export class IndexedRange {
       },
       clock,
       ...(this.#deps.writers && { writers: this.#deps.writers }),
+      mayDoubt: () => this.#deps.mayDoubt?.(definition) ?? false,
       options: partId === undefined ? options : { ...options, writerIdleMs: options.vectorWriterIdleMs },
       events: {
         ...events,
@@ -248,6 +249,12 @@ export class IndexedRange {
     indexNames: readonly string[] = [...this.#indexes.keys()],
   ): Promise<boolean> {
     const looks = indexNames.map((name) => this.applier(name)?.lookForDamage(signal) ?? false);
+    return (await Promise.all(looks)).includes(true);
+  }
+
+  /** As `lookForDamage`, for a search over these indexes that has panicked. */
+  async panicked(signal: AbortSignal, indexNames: readonly string[]): Promise<boolean> {
+    const looks = indexNames.map((name) => this.applier(name)?.panicked(signal) ?? false);
     return (await Promise.all(looks)).includes(true);
   }
 

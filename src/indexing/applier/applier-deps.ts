@@ -32,6 +32,8 @@ export interface ApplierDeps {
   clock: Clock;
   options: ApplierOptions;
   events?: ApplierEvents;
+  /** As in `DamageWatch`; without it, an index whose files are sound is never built again. */
+  mayDoubt?: () => boolean;
   /** Shared by all indexes; without one, a writer is kept until it is idle. */
   writers?: WriterBudget;
 }

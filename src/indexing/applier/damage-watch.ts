@@ -1,6 +1,10 @@
+import { IndexFaultError } from '../../engine/engine-error.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
 import type { RangeIndex } from '../range-index.ts';
 import { isIndexDamage } from './index-damage.ts';
+
+/** Panics of searches over files that hold what they should, after which they are doubted all the same. */
+const panicsMax = 2;
 
 /** The least time between two looks that were asked for at an index whose files held what they should, in milliseconds. */
 const lookAgainMs = 60_000;
@@ -11,6 +15,8 @@ interface DamageWatchDeps {
   delayMs: number;
   signal: AbortSignal;
   onSuspect(): void;
+  /** Whether the index may be built again because searches panic; true once for each index of a process. */
+  mayDoubt(): boolean;
 }
 
 /** Looks for damage in the files of an index that no query has met yet, while rows are applied and queries answered. */
@@ -18,6 +24,9 @@ export class DamageWatch {
   readonly #deps: DamageWatchDeps;
   #watched: RangeIndex | undefined;
   #isSuspect = false;
+  /** Its checksums are right, and searches panic over it nevertheless. */
+  #isDoubted = false;
+  #panics = 0;
   #looking: Promise<void> | undefined;
   /** Monotonic. */
   #lookedMs = Number.NEGATIVE_INFINITY;
@@ -26,15 +35,17 @@ export class DamageWatch {
     this.#deps = deps;
   }
 
-  /** A look has found damage. */
+  /** A look has found damage, or searches have panicked. */
   get isSuspect(): boolean {
-    return this.#isSuspect;
+    return this.#isSuspect || this.#isDoubted;
   }
 
   /** Looks at the files of an index that was just opened; what was watched before is not looked at any more. */
   async watch(index: RangeIndex): Promise<void> {
     this.#watched = index;
     this.#isSuspect = false;
+    this.#isDoubted = false;
+    this.#panics = 0;
     this.#lookedMs = Number.NEGATIVE_INFINITY;
     if (index.openedAtSequence === 0) return;
     const { clock, delayMs, signal } = this.#deps;
@@ -47,8 +58,23 @@ export class DamageWatch {
     const index = this.#watched;
     const isRecent = this.#deps.clock.monotonicMs() - this.#lookedMs < lookAgainMs;
     if (!index || this.#deps.signal.aborted) return false;
-    if (!isRecent && !this.#isSuspect) await this.#look(index);
-    return this.#watched === index && this.#isSuspect;
+    if (!isRecent && !this.isSuspect) await this.#look(index);
+    return this.#watched === index && this.isSuspect;
+  }
+
+  /**
+   * As `look`, for a search over the index that has panicked. Checksums are no proof of files that came from elsewhere, so a
+   * panic that comes again counts as damage, once: where the index was built again, the query is what the engine cannot do.
+   */
+  async panicked(): Promise<boolean> {
+    const index = this.#watched;
+    if (await this.look()) return true;
+    if (!index || this.#watched !== index) return false;
+    this.#panics += 1;
+    if (this.#panics < panicsMax || !this.#deps.mayDoubt()) return false;
+    this.#isDoubted = true;
+    this.#deps.onSuspect();
+    return true;
   }
 
   /** The index is closed. */
@@ -58,6 +84,7 @@ export class DamageWatch {
 
   /** Asks again, because a merge may have removed a file under the first look. Throws when the damage is real. */
   async confirm(): Promise<void> {
+    if (this.#isDoubted) throw new IndexFaultError('index_damaged', 'searches panic over files with right checksums');
     if (this.#isSuspect) await this.#watched?.verify();
     this.#isSuspect = false;
   }

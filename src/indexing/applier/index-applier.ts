@@ -66,9 +66,10 @@ export class IndexApplier implements Service {
     this.#queue = new PageQueue(options, clock);
     this.#sleeper = new Sleeper(clock);
     const wake = () => this.#sleeper.wake();
+    const mayDoubt = deps.mayDoubt ?? (() => false);
     this.#writer = new HeldWriter(deps.writers, wake);
     const { signal } = this.#stop;
-    this.#damage = new DamageWatch({ clock, delayMs: options.verifyDelayMs, signal, onSuspect: wake });
+    this.#damage = new DamageWatch({ clock, delayMs: options.verifyDelayMs, signal, onSuspect: wake, mayDoubt });
     this.#standing = new ApplierStanding(deps.source.head());
     this.#settled = supervise(this, {
       clock,
@@ -201,9 +202,18 @@ export class IndexApplier implements Service {
   /**
    * Looks for damage in the files of the open index. True when there is: it is closed then, and built from the documents.
    */
-  async lookForDamage(signal: AbortSignal): Promise<boolean> {
+  lookForDamage(signal: AbortSignal): Promise<boolean> {
+    return this.#isClosedFor(this.#damage.look(), signal);
+  }
+
+  /** As `lookForDamage`, for a search over the index that has panicked: one that panics again over sound files is closed, too. */
+  panicked(signal: AbortSignal): Promise<boolean> {
+    return this.#isClosedFor(this.#damage.panicked(), signal);
+  }
+
+  async #isClosedFor(damage: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
     const { index } = this;
-    if (!(await this.#damage.look())) return false;
+    if (!(await damage)) return false;
     await this.#waiters.when(() => this.index !== index || !this.#damage.isSuspect, signal);
     return this.index !== index;
   }

@@ -27,8 +27,8 @@ const listedHandle = 0;
 interface OpenTarget extends QueryTarget {
   /** The indexes that were taken are still those that serve. */
   isOpen(): boolean;
-  /** Looks at the files of the indexes; those that are damaged are closed, and built from the documents. */
-  lookForDamage(): Promise<void>;
+  /** A search has panicked: indexes whose files are damaged, or that panic again, are closed, and built from the documents. */
+  panicked(): Promise<void>;
 }
 
 /** A table whose ranges are held open. */
@@ -67,8 +67,8 @@ export async function openTarget(
   const taken = handles();
   return {
     isOpen: () => handles().every((handle, at) => handle === taken[at]),
-    lookForDamage: async () => {
-      await Promise.all(ranges.map((range) => range.lookForDamage(caller.signal, names)));
+    panicked: async () => {
+      await Promise.all(ranges.map((range) => range.panicked(caller.signal, names)));
     },
     tableName: table.name,
     freshness: freshnessOf(searched),

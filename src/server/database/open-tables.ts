@@ -59,6 +59,7 @@ export async function openTables(
   const defaultShards = options().defaultShardsPerTable;
   const onServiceFailed = serviceFailed(logger);
   const tables = new TableService({ storage, log, pool, jobs, clock, enrichment, defaultShards, onServiceFailed });
+  const doubted = new Set<string>();
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
     const packsBodies = options().compressBodies && !isRelational(table.settings.schema);
@@ -76,6 +77,12 @@ export async function openTables(
       onIndexEvent: (range_id: number, { name, kind }: IndexDefinition) =>
         indexEvents({ logger, metrics, health }, { table: table.name, index: name, range_id, kind }),
       writers,
+      mayDoubt: ({ incarnation }: IndexDefinition) => {
+        const index = `${rangeId}@${incarnation}`;
+        const isFirst = !doubted.has(index);
+        doubted.add(index);
+        return isFirst;
+      },
       // A restore brings the vectors and artifacts along.
       ...(table.isStaged ? {} : { openProducer: enrichment.open, openArtifact: enrichment.openArtifact }),
       hasTtl: () => table.ttlDurationMs !== undefined,

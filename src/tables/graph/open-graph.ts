@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import { isPanic } from '../../engine/engine-error.ts';
+import { isPanic, searchFailure } from '../../engine/engine-error.ts';
 import {
   type GraphCaller,
   graphBodyInline,
@@ -92,10 +92,10 @@ export class OpenGraph {
       return await searchGraph(handles, this.#whole(request), removedTargetsOf(this.#ranges), caller);
     } catch (error) {
       const names = [this.definition.name];
-      if (isPanic(error)) await Promise.all(this.#ranges.map((range) => range.lookForDamage(caller.signal, names)));
+      if (isPanic(error)) await Promise.all(this.#ranges.map((range) => range.panicked(caller.signal, names)));
       // A repair or a drop has closed an index between two looks at it.
       const isOpen = this.#handles().every((handle, at) => handle === handles[at]);
-      if (isOpen || attempt === attemptsMax) throw error;
+      if (isOpen || attempt === attemptsMax) throw searchFailure(error);
       return this.search(request, caller, attempt + 1);
     }
   }

@@ -1,4 +1,4 @@
-import { isPanic } from '../../engine/engine-error.ts';
+import { isPanic, searchFailure } from '../../engine/engine-error.ts';
 import { matchingOrdinals } from '../../engine/native-query.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { matchStored } from '../../query/execution/open-target.ts';
@@ -114,7 +114,7 @@ async function indexedMatches(
   } catch (error) {
     if (signal.aborted) return undefined;
     // Bodies are matched in place of an index whose files are damaged.
-    if (isPanic(error) && (await applier.lookForDamage(signal))) return undefined;
-    throw error;
+    if (isPanic(error) && (await applier.panicked(signal))) return undefined;
+    throw searchFailure(error);
   }
 }

@@ -21,6 +21,7 @@ const bounds: ApplierOptions = {
 
 interface BenchOptions {
   writers?: WriterBudget;
+  mayDoubt?: () => boolean;
   options?: Partial<ApplierOptions>;
 }
 
@@ -46,7 +47,7 @@ class Bench {
   readonly applier: IndexApplier;
 
   /** `damaged`: an index of all that is written lies there, and its files do not hold what they should. */
-  constructor(written = 0, damaged = false, { writers, options }: BenchOptions = {}) {
+  constructor(written = 0, damaged = false, { writers, mayDoubt, options }: BenchOptions = {}) {
     this.damaged = damaged;
     if (damaged) this.durable = written;
     for (let sequence = 1; sequence <= written; sequence += 1) this.feed.push(page(sequence));
@@ -59,6 +60,7 @@ class Bench {
       clock: this.clock,
       options: { ...bounds, ...options },
       ...(writers === undefined ? {} : { writers }),
+      ...(mayDoubt === undefined ? {} : { mayDoubt }),
       events: {
         failed: (error) => {
           this.failures.push(error);
@@ -338,6 +340,22 @@ describe('an index applier', () => {
     await sound.clock.advance(60_000);
     expect([await sound.applier.lookForDamage(signal), sound.verified]).toEqual([false, 2]);
     await sound.applier.close();
+  });
+
+  test('searches that panic over sound files have it built again, once, and a single panic does not', async () => {
+    let rebuilds = 1;
+    const { signal } = new AbortController();
+    const bench = new Bench(3, false, { mayDoubt: () => rebuilds-- > 0 });
+    await settle();
+    expect(await bench.applier.panicked(signal)).toBe(false);
+    expect([bench.wipes, bench.verified]).toEqual([[false], 1]);
+    expect(await bench.applier.panicked(signal)).toBe(true);
+    await settle();
+    expect([bench.wipes, bench.visible, bench.applier.state]).toEqual([[false, true], 3, 'live']);
+    for (let panics = 0; panics < 5; panics += 1) expect(await bench.applier.panicked(signal)).toBe(false);
+    await settle();
+    expect(bench.wipes).toEqual([false, true]);
+    await bench.applier.close();
   });
 
   test('rows of others move its sequence without work, and let the feed be forgotten', async () => {
