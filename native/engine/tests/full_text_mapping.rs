@@ -4,7 +4,7 @@ mod full_text_support;
 
 use full_text_support::*;
 use serde_json::{Value, json};
-use sundew_engine::full_text::{Analyzer, DerivedIndex, IndexOptions, TableMapping, TextIndex, text_stats, tokens_of};
+use sundew_engine::full_text::{Analyzer, tokens_of};
 
 fn words(analyzer: &str, text: &str) -> Vec<String> {
     let analyzer = Analyzer::named(analyzer).expect("a known analyzer");
@@ -57,23 +57,6 @@ fn positions_leave_gaps_for_stop_words() {
     assert_eq!(positions, [0, 3]);
 }
 
-/// A schema of one type whose properties are given.
-fn schema(properties: Value) -> Value {
-    json!({"document_schemas": {"doc": {"schema": {"type": "object", "properties": properties}}}})
-}
-
-fn found(schema: Value, document: Value, query: Value) -> bool {
-    !matching(&index_of(schema, &[document]), query).is_empty()
-}
-
-fn term(field: &str, value: impl Into<Value>) -> Value {
-    json!({"kind": "term", "field": field, "value": value.into()})
-}
-
-fn word(field: &str, text: &str) -> Value {
-    json!({"kind": "match", "field": field, "text": text})
-}
-
 #[test]
 fn declared_types() {
     let of = |types: Value| schema(json!({"f": {"type": "string", "x-service-types": types}}));
@@ -109,97 +92,6 @@ fn declared_types() {
     assert!(found(german, json!({"f": "Die Häuser"}), word("f", "haus")));
     let html = schema(json!({"f": {"type": "string", "x-service-types": ["html"]}}));
     assert!(found(html, json!({"f": "<b>Soup</b>s"}), word("f", "soup")));
-}
-
-#[test]
-fn an_index_over_artifacts_is_searched_for_their_texts_and_finds_the_document_by_its_own_fields() {
-    let schemas = [
-        json!(null),
-        schema(json!({"title": {"type": "string", "x-service-types": ["text"]}})),
-        schema(json!({
-            "title": {"type": "string", "x-service-types": ["text"], "x-service-include-in-all": true},
-            "tag": {"type": "string", "x-service-types": ["keyword"], "x-service-include-in-all": true}})),
-    ];
-    for plain in schemas {
-        let mut over = if plain.is_null() { json!({}) } else { plain };
-        over["searches_artifacts"] = json!(true);
-        let document = json!({"title": "leek soup", "tag": "easy", "n": 3,
-            "_artifacts": {"steps": ["chop it", "boil it"], "label": {"kind": "starter"}}});
-        for (query, expected) in [
-            (json!({"kind": "match", "text": "boil"}), true),
-            (json!({"kind": "match", "text": "starter"}), true),
-            (json!({"kind": "match", "text": "leek"}), false),
-            (json!({"kind": "match", "text": "easy"}), false),
-            (json!({"kind": "prefix", "value": "lee"}), false),
-            (word("title", "leek"), true),
-            (word("_artifacts.steps", "chop"), true),
-            (word("_artifacts.label.kind", "starter"), true),
-            (term("tag", "easy"), true),
-            (term("n", 3), true),
-        ] {
-            assert_eq!(found(over.clone(), document.clone(), query.clone()), expected, "{over} {query}");
-        }
-    }
-}
-
-#[test]
-fn an_index_over_artifacts_counts_the_documents_that_have_any() {
-    let over = IndexOptions { schema: json!({"searches_artifacts": true}), ..IndexOptions::named("over") };
-    let all = IndexOptions::named("all");
-    let long = "word ".repeat(200);
-    for (options, expected) in [(over, [3, 2]), (all, [4, 3])] {
-        let scratch = Scratch::new();
-        let index = TextIndex::open(scratch.path(), options).expect("a new index");
-        let rows = [
-            put("a", 1, json!({"n": 1, "_artifacts": {"steps": ["chop it"]}})),
-            put("b", 2, json!({"n": 1})),
-            put("c", 3, json!({"_artifacts": {"label": {"kind": "starter"}}})),
-            put("d", 4, json!({"_artifacts": {"steps": [long]}})),
-        ];
-        index.apply(&frame(&rows, 1)).expect("rows are applied");
-        index.commit(4).expect("a commit");
-        assert_eq!(text_stats(&index).doc_count, expected[0]);
-        index.apply(&frame(&[delete("a", 1)], 5)).expect("rows are applied");
-        index.commit(5).expect("a commit");
-        assert_eq!(text_stats(&index).doc_count, expected[1]);
-    }
-}
-
-#[test]
-fn the_capabilities_of_a_field_are_those_of_its_types_in_all_documents() {
-    let of = |properties: Value| {
-        let capabilities = TableMapping::from_schema(&schema(properties)).capabilities();
-        serde_json::to_value(capabilities).expect("JSON")
-    };
-    let capabilities = of(json!({
-        "title": {"type": "string", "x-service-types": ["text", "search_as_you_type"], "x-service-include-in-all": true},
-        "tags": {"type": "array", "items": {"type": "string", "x-service-types": ["keyword"]}},
-        "plain": {"type": "string"},
-        "words": {"type": "string", "x-service-types": ["text"], "x-service-doc-values": false},
-        "hidden": {"type": "string", "x-service-index": false},
-        "place": {"x-service-types": ["geopoint"]},
-        "inner": {"type": "object", "properties": {"year": {"type": "integer"}, "day": {"type": "string", "format": "date"}}}
-    }));
-    let field = |types: &[&str], can: &str| {
-        let can = |what: &str| can.contains(what);
-        json!({"types": types, "searchable": can("search"), "filterable": can("filter"), "sortable": can("sort"),
-            "aggregatable": can("aggregate"), "in_all": can("all")})
-    };
-    assert_eq!(
-        capabilities,
-        json!({
-            "title": field(&["search_as_you_type", "text"], "search sort all"),
-            "tags": field(&["keyword"], "filter sort aggregate"),
-            "plain": field(&["keyword", "text"], "search filter sort aggregate"),
-            "words": field(&["text"], "search"),
-            "hidden": field(&[], ""),
-            "place": field(&["geopoint"], "filter aggregate"),
-            "inner.year": field(&["numeric"], "filter sort aggregate"),
-            "inner.day": field(&["datetime"], "filter sort aggregate")
-        })
-    );
-    let of_itself = of(json!({"next": {"$ref": "#"}, "name": {"type": "string"}}));
-    assert!(of_itself["next.next.name"].is_object());
 }
 
 #[test]

@@ -156,6 +156,23 @@ fn rows_that_were_deleted_before_are_not_missed_by_those_that_stay() {
 }
 
 #[test]
+fn rows_that_were_held_and_got_no_links_are_linked_once_the_index_is_opened_again() {
+    let world = World::new(57);
+    let mut held = Tested::new(options(Metric::Cosine));
+    held.index.hold();
+    held.load(&world.rows[..3000]);
+    held.index.rest().unwrap();
+    held.index.settle();
+    let path = world.folder.0.join("held");
+    assert_eq!(held.index.write_links(&path).unwrap(), 0);
+    held.index.checkpoint().unwrap();
+    held.reopen();
+    held.index.rest().unwrap();
+    held.index.settle();
+    assert!(held.index.write_links(&path).unwrap() > 0);
+}
+
+#[test]
 fn copies_of_one_vector_are_copies_again() {
     let mut world = World::new(54);
     for (ordinal, vector) in &mut world.rows.clone() {

@@ -157,6 +157,26 @@ describe('a backup of vectors', () => {
   );
 
   test(
+    'of which few wait is restored without their links, and they are linked once the table is published',
+    async () => {
+      using world = new World();
+      await using server = await world.place.server();
+      await world.backUpLinked(server);
+      const bytes = spyOn(IndexedRange.prototype, 'vectorBytes').mockReturnValue(0);
+      expect(await world.restore(server, 'b')).toBeUndefined();
+      bytes.mockReturnValue(2 ** 40);
+      let tried = 0;
+      await until(async () => {
+        tried += 1;
+        await world.backUp(server, `after${tried}`);
+        return world.linkFiles(`after${tried}`).length > 0;
+      });
+      expect(await world.recall(server)).toBeGreaterThan(0.97);
+    },
+    timeout,
+  );
+
+  test(
     'whose links lie is restored without them, and the log says so',
     async () => {
       using world = new World();

@@ -98,6 +98,24 @@ pub fn matching(index: &Arc<TextIndex>, query: Value) -> Vec<u32> {
     ordinals
 }
 
+/// A schema of one type whose properties are given.
+pub fn schema(properties: Value) -> Value {
+    json!({"document_schemas": {"doc": {"schema": {"type": "object", "properties": properties}}}})
+}
+
+/// Whether the query finds the document, alone in an index.
+pub fn found(schema: Value, document: Value, query: Value) -> bool {
+    !matching(&index_of(schema, &[document]), query).is_empty()
+}
+
+pub fn term(field: &str, value: impl Into<Value>) -> Value {
+    json!({"kind": "term", "field": field, "value": value.into()})
+}
+
+pub fn word(field: &str, text: &str) -> Value {
+    json!({"kind": "match", "field": field, "text": text})
+}
+
 /// A small generator of pseudo-random numbers; the seed is in the test.
 pub struct Random(u64);
 
