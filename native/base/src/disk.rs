@@ -88,6 +88,25 @@ impl<SyncAll: Fn() -> io::Result<()>> Drop for Member<'_, SyncAll> {
     }
 }
 
+/// Bytes that a process without privileges may still write to the file system that `path` is on.
+#[cfg(unix)]
+pub fn available_bytes(path: &Path) -> io::Result<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: zeros are a value of the type, all of whose members are numbers.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path ends with a zero, and both are there until the call returns.
+    match unsafe { libc::statvfs(path.as_ptr(), &raw mut found) } {
+        0 => Ok(found.f_bavail as u64 * found.f_frsize as u64),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(not(unix))]
+pub fn available_bytes(_: &Path) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Makes everything durable that was written to a file system before the call. Reports what failed to be written since
 /// `file`, any of its files, was opened.
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 //! all kinds of indexes. No JavaScript in here;
 //! `native/binding` is the N-API surface.
 
-mod bit_set_cache;
+mod bounded_cache;
 pub mod full_text;
 pub mod json;
 pub mod name_pattern;

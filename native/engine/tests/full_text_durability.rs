@@ -332,6 +332,29 @@ fn an_index_at_rest_becomes_one_segment_and_stays_as_durable_as_it_was() {
 }
 
 #[test]
+fn an_index_of_many_documents_at_rest_becomes_one_segment_by_a_large_merge() {
+    let scratch = Scratch::new();
+    let options = IndexOptions { merged_documents_max: 100, ..disk_options() };
+    let index = TextIndex::open(scratch.path(), options.clone()).expect("the index opens");
+    for at in 0..6 {
+        apply(&index, &rows(at * 90, at * 90 + 90, "alpha"), u64::from(at) * 90 + 1);
+        index.commit(u64::from(at) * 90 + 90).expect("a commit");
+    }
+    index.checkpoint().expect("a checkpoint");
+    rest(&index);
+    assert_eq!((index.stats().segment_count, count(&index, "alpha")), (1, 540));
+    apply(&index, &rows(540, 800, "beta"), 541);
+    index.commit(800).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    rest(&index);
+    assert_eq!(index.stats().segment_count, 2, "the larger one is not written again for half as many");
+    drop(index);
+    let index = TextIndex::open(scratch.path(), options).expect("the index opens");
+    assert_eq!((index.stats().segment_count, count(&index, "alpha"), count(&index, "beta")), (2, 540, 260));
+    index.verify().expect("all checksums match");
+}
+
+#[test]
 fn rows_that_come_during_a_merge_at_rest_are_taken() {
     let scratch = Scratch::new();
     let index = open(scratch.path());
@@ -409,6 +432,7 @@ fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
         ("checkpoint-files.before-removal:2", 70),
         ("checkpoint-files.after-removal:2", 70),
         // The same commit again, merged while the index rested.
+        ("index.merge.written:1", 70),
         ("index.checkpoint.before-files:3", 70),
         ("checkpoint-files.before-rename:3", 70),
         ("checkpoint-files.after-rename:3", 70),
@@ -442,6 +466,52 @@ fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
         let index = open(scratch.path());
         assert_eq!((count(&index, "alpha"), count(&index, "beta")), (30, 30), "{failpoint}");
     }
+}
+
+const LIMITED_DIRECTORY: &str = "SUNDEW_TEST_LIMITED_INDEX";
+
+/// The second process of the test below, which writes no file of more than a few kilobytes; by itself it has nothing to do.
+#[test]
+fn a_process_whose_files_are_limited() {
+    let Some(path) = std::env::var_os(LIMITED_DIRECTORY) else { return };
+    let path = Path::new(&path);
+    for merged_documents_max in [8, 1 << 20] {
+        let options = IndexOptions { memory_file_bytes_max: 64, merged_documents_max, ..disk_options() };
+        let index = TextIndex::open(path, options).expect("the index opens");
+        // Words of their own, so that what is merged is as large as its parts together.
+        let documents = |from: u32| -> Vec<Row> {
+            let text = |at: u32| (0..20).map(|word| format!("w{at}x{word}")).collect::<Vec<_>>().join(" ");
+            (from..from + 30).map(|at| put(&format!("k{at}"), at, json!({"text": text(at)}))).collect()
+        };
+        (0..12).for_each(|part| {
+            apply(&index, &documents(part * 30), u64::from(part) * 30 + 1);
+            index.commit(u64::from(part) * 30 + 30).expect("a commit");
+        });
+        index.wait_for_merges();
+        let (segments, files) = (index.stats().segment_count, names(path).len());
+        assert!(segments > 1, "a merge was written");
+        rest(&index);
+        assert_eq!((index.stats().segment_count, names(path).len()), (segments, files), "nothing is left behind");
+        apply(&index, &rows(360, 370, "alpha"), 361);
+        index.commit(370).expect("a commit");
+        assert_eq!((count(&index, "alpha"), count(&index, "w17x3")), (10, 1));
+        index.verify().expect("all checksums match");
+        index.close().expect("closed");
+    }
+    std::process::exit(7);
+}
+
+#[test]
+fn a_merge_that_cannot_be_written_leaves_its_segments_and_none_of_its_files() {
+    let (program, scratch) = (std::env::current_exe().expect("the test program"), Scratch::new());
+    // A file that grows beyond sixteen blocks of 512 or 1,024 bytes is an error then, and no signal.
+    let limited = "trap '' XFSZ; ulimit -f 16; exec \"$0\" --exact a_process_whose_files_are_limited --nocapture";
+    let output = Command::new("sh")
+        .args(["-c", limited, &program.to_string_lossy()])
+        .env(LIMITED_DIRECTORY, scratch.path())
+        .output()
+        .expect("the process runs");
+    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

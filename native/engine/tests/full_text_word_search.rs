@@ -188,7 +188,9 @@ fn words_of_many_blocks_score_as_bm25_says() {
             let third = (0..count).rev().find(|word| ![a, b].contains(word)).expect("a third word");
             for every in [true, false] {
                 for groups in [1_000, 20] {
-                    corpus.check(&[a, b], every, groups, json!({"limit": 10, "total_exact_up_to": 0}));
+                    for limit in [1, 2, 10] {
+                        corpus.check(&[a, b], every, groups, json!({"limit": limit, "total_exact_up_to": 0}));
+                    }
                     corpus.check(&[b, a, third], every, groups, json!({"limit": 10}));
                 }
             }

@@ -31,6 +31,10 @@ pub struct IndexOptions {
     /// Bytes above which one file goes to disk at once.
     #[serde(default = "default_memory_file_bytes_max")]
     pub memory_file_bytes_max: usize,
+    /// Documents that a merge of an index at rest brings together at most, unless it is a large one, which takes so long that others
+    /// go on beside it.
+    #[serde(default = "default_merged_documents_max")]
+    pub merged_documents_max: u64,
 }
 
 fn default_analysis_version() -> u32 {
@@ -49,6 +53,11 @@ fn default_memory_file_bytes_max() -> usize {
     4 * 1024 * 1024
 }
 
+/// Some seconds of one thread.
+fn default_merged_documents_max() -> u64 {
+    1 << 20
+}
+
 impl IndexOptions {
     /// The defaults for a table without a schema.
     pub fn named(name: &str) -> Self {
@@ -61,6 +70,7 @@ impl IndexOptions {
             writer_budget_bytes: default_writer_budget_bytes(),
             memory_files_bytes_max: default_memory_files_bytes_max(),
             memory_file_bytes_max: default_memory_file_bytes_max(),
+            merged_documents_max: default_merged_documents_max(),
         }
     }
 

@@ -9,12 +9,15 @@ use tantivy::columnar::{Cardinality, Column};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, Searcher, SegmentReader};
 
-use crate::bit_set_cache::BitSetCache;
+use crate::bounded_cache::BoundedCache;
 use crate::error::EngineError;
 use crate::full_text::{SegmentColumns, damaged};
 
-/// Bytes of ordinal sets that are kept: 256 filters over a million documents. There is room for 64 where documents are more.
+/// Bytes of ordinal sets that are kept: 256 filters over a million documents.
 const SET_BYTES_MAX: usize = 32 << 20;
+
+/// Filters that have room, whatever the number of documents.
+const SETS_MIN: usize = 64;
 
 /// A table by ordinal is made when at least one in this many of its entries is taken.
 const TABLE_SPARSENESS_MAX: u64 = 4;
@@ -101,13 +104,14 @@ pub type SetName = (Vec<(SegmentId, u32)>, Arc<str>);
 
 pub struct OrdinalCache {
     segments: Mutex<HashMap<SegmentId, Arc<SegmentOrdinals>>>,
-    sets: BitSetCache<SetName>,
+    sets: BoundedCache<SetName, BitSet>,
 }
 
 impl Default for OrdinalCache {
     fn default() -> Self {
-        let name_bytes = |(segments, filter): &SetName| size_of_val(segments.as_slice()) + filter.len();
-        Self { segments: Mutex::default(), sets: BitSetCache::new(SET_BYTES_MAX, name_bytes) }
+        let bytes_of =
+            |(segments, filter): &SetName, set: &BitSet| size_of_val(segments.as_slice()) + filter.len() + set.bytes();
+        Self { segments: Mutex::default(), sets: BoundedCache::new(SET_BYTES_MAX, bytes_of) }
     }
 }
 
@@ -159,7 +163,7 @@ impl OrdinalCache {
 
     pub fn keep(&self, name: SetName, set: BitSet) -> Arc<BitSet> {
         let set = Arc::new(set);
-        self.sets.insert(name, Arc::clone(&set), set.bytes());
+        self.sets.insert(name, Arc::clone(&set), SETS_MIN * set.bytes());
         set
     }
 }

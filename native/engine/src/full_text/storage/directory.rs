@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use sundew_base::disk::available_bytes;
 use tantivy::Directory;
 use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
@@ -117,6 +118,17 @@ impl IndexDirectory {
         (state.on_disk.values().sum(), state.memory_bytes as u64)
     }
 
+    /// Whether the disk has twice the bytes of these files: once for what they are merged into, and once for everything else that
+    /// grows meanwhile. False where it does not say so.
+    pub fn has_room_to_merge(&self, files: impl Iterator<Item = PathBuf>) -> bool {
+        let Some(disk) = &self.shared.disk else { return true };
+        let bytes: u64 = {
+            let state = self.state();
+            files.filter_map(|file| state.on_disk.get(&file)).sum()
+        };
+        available_bytes(&disk.root).is_ok_and(|available| available / 2 >= bytes)
+    }
+
     fn path_on_disk(&self, name: &Path) -> io::Result<PathBuf> {
         let disk = self.shared.disk.as_ref().ok_or_else(|| io::Error::other("the index has no directory"))?;
         Ok(disk.root.join(name))
@@ -211,6 +223,12 @@ impl FileStore for IndexDirectory {
         let mut state = self.state();
         state.being_written.remove(name);
         state.on_disk.insert(name.to_owned(), bytes);
+    }
+
+    fn abandon(&self, name: &Path) {
+        self.state().being_written.remove(name);
+        // What cannot be removed now is with the next opening.
+        let _ = self.path_on_disk(name).and_then(|path| remove_if_there(&path));
     }
 
     fn finish_in_memory(&self, name: &Path, mut bytes: Vec<u8>) {

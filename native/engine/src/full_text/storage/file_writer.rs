@@ -12,20 +12,24 @@ pub trait FileStore: Send + Sync {
     fn may_stay_in_memory(&self, bytes: usize) -> bool;
     fn create_on_disk(&self, name: &Path) -> io::Result<File>;
     fn finish_on_disk(&self, name: &Path);
+    /// The file is not wanted: writing it failed, or was given up.
+    fn abandon(&self, name: &Path);
     fn finish_in_memory(&self, name: &Path, bytes: Vec<u8>);
 }
 
-pub struct FileWriter<Store> {
+/// A file that is dropped before its end leaves nothing behind.
+pub struct FileWriter<Store: FileStore> {
     store: Store,
     name: PathBuf,
     buffer: Vec<u8>,
     /// Set once the file has gone over to disk; never synced here.
     file: Option<SparseFile>,
+    is_finished: bool,
 }
 
 impl<Store: FileStore> FileWriter<Store> {
     pub fn new(store: Store, name: PathBuf) -> Self {
-        Self { store, name, buffer: Vec::new(), file: None }
+        Self { store, name, buffer: Vec::new(), file: None, is_finished: false }
     }
 }
 
@@ -59,6 +63,16 @@ impl<Store: FileStore> TerminatingWrite for FileWriter<Store> {
             }
             None => self.store.finish_in_memory(&self.name, std::mem::take(&mut self.buffer)),
         }
+        self.is_finished = true;
         Ok(())
+    }
+}
+
+impl<Store: FileStore> Drop for FileWriter<Store> {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.file = None;
+            self.store.abandon(&self.name);
+        }
     }
 }

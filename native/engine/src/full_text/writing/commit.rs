@@ -47,19 +47,12 @@ impl Commit<'_> {
             metas.payload = Some(payload.clone());
         }
         let text = write_metas(self.index, &metas)?;
-        if self.deleted.is_empty() && self.replaced.is_empty() { Ok(()) } else { self.remove_superseded(&text) }
-    }
-
-    /// Older files of deletes, segments that have lost all documents, and those that were merged. Readers keep what they
-    /// have open.
-    fn remove_superseded(&self, meta: &[u8]) -> tantivy::Result<()> {
-        let living = || {
-            let mut living: HashSet<PathBuf> = files_of_commit(meta);
-            living.insert(PathBuf::from(META_FILE));
-            living.extend(self.unfinished.iter().flat_map(|segment| files_of_segment(&segment.uuid_string())));
-            living
-        };
-        self.index.clone().directory_mut().garbage_collect(living).map(|_| ())
+        // Older files of deletes, segments that have lost all documents, and those that were merged.
+        if self.deleted.is_empty() && self.replaced.is_empty() {
+            Ok(())
+        } else {
+            remove_others(self.index, &text, self.unfinished)
+        }
     }
 
     fn without_deleted(&self, segment: Segment, opstamp: u64) -> tantivy::Result<SegmentMeta> {
@@ -86,6 +79,23 @@ impl Commit<'_> {
         file.terminate()?;
         Ok(segment.meta().clone())
     }
+}
+
+/// Removes the files that neither the last commit nor the `unfinished` segments have.
+pub fn remove_leftovers(index: &Index, unfinished: &[SegmentId]) -> tantivy::Result<()> {
+    let meta = index.directory().atomic_read(Path::new(META_FILE))?;
+    remove_others(index, &meta, unfinished)
+}
+
+/// Readers keep what they have open.
+fn remove_others(index: &Index, meta: &[u8], unfinished: &[SegmentId]) -> tantivy::Result<()> {
+    let living = || {
+        let mut living: HashSet<PathBuf> = files_of_commit(meta);
+        living.insert(PathBuf::from(META_FILE));
+        living.extend(unfinished.iter().flat_map(|segment| files_of_segment(&segment.uuid_string())));
+        living
+    };
+    index.clone().directory_mut().garbage_collect(living).map(|_| ())
 }
 
 fn write_metas(index: &Index, metas: &IndexMeta) -> tantivy::Result<Vec<u8>> {

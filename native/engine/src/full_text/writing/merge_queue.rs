@@ -1,5 +1,5 @@
 //! Merges of text indexes, a few at a time over the whole process: each takes a core, and after a write to a thousand tables a
-//! thousand of them are due in the same second.
+//! thousand of them are due in the same second. Those that take long have a queue of their own, so that no other waits for them.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,13 +11,26 @@ const MERGES_AT_ONCE: usize = 2;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-#[derive(Default)]
+/// Merges that wait for one of a few threads.
+struct MergeQueue {
+    threads_max: usize,
+    waiting: Mutex<Waiting>,
+}
+
 struct Waiting {
     works: VecDeque<Work>,
     threads: usize,
 }
 
-static WAITING: Mutex<Waiting> = Mutex::new(Waiting { works: VecDeque::new(), threads: 0 });
+impl MergeQueue {
+    const fn new(threads_max: usize) -> Self {
+        Self { threads_max, waiting: Mutex::new(Waiting { works: VecDeque::new(), threads: 0 }) }
+    }
+}
+
+static MERGES: MergeQueue = MergeQueue::new(MERGES_AT_ONCE);
+
+static LARGE_MERGES: MergeQueue = MergeQueue::new(1);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -42,9 +55,11 @@ impl Drop for Done {
     }
 }
 
-/// The merges of one index: at most one is due at a time.
-#[derive(Default)]
-pub struct Merger(Option<Arc<Progress>>);
+/// The merges of one index of which at most one is due at a time.
+pub struct Merger {
+    queue: &'static MergeQueue,
+    progress: Option<Arc<Progress>>,
+}
 
 /// A handle that can be waited for without keeping the index from queueing.
 pub struct MergeWait(Arc<Progress>);
@@ -59,16 +74,25 @@ impl MergeWait {
 }
 
 impl Merger {
+    pub const fn new() -> Self {
+        Self { queue: &MERGES, progress: None }
+    }
+
+    /// For merges that take long.
+    pub const fn of_large() -> Self {
+        Self { queue: &LARGE_MERGES, progress: None }
+    }
+
     /// Whether merges wait for their turn or are under way, and will find what has become due.
     pub fn is_at_work(&self) -> bool {
         let will_look =
             |progress: &Arc<Progress>| !progress.is_ending.load(Ordering::Relaxed) && !*locked(&progress.is_done);
-        self.0.as_ref().is_some_and(will_look)
+        self.progress.as_ref().is_some_and(will_look)
     }
 
     /// Those who merge have found nothing due: for what becomes due from now on others are started.
     pub fn found_none(&self) {
-        if let Some(progress) = &self.0 {
+        if let Some(progress) = &self.progress {
             progress.is_ending.store(true, Ordering::Relaxed);
         }
     }
@@ -76,44 +100,46 @@ impl Merger {
     pub fn start(&mut self, work: impl FnOnce() + Send + 'static) {
         let progress = Arc::new(Progress::default());
         let done = Done(Arc::clone(&progress));
-        self.0 = Some(progress);
-        queue(Box::new(move || {
+        self.progress = Some(progress);
+        self.queue.push(Box::new(move || {
             let _done = done;
             work();
         }));
     }
 
     pub fn under_way(&self) -> Option<MergeWait> {
-        self.0.clone().map(MergeWait)
+        self.progress.clone().filter(|progress| !*locked(&progress.is_done)).map(MergeWait)
     }
 }
 
-fn queue(work: Work) {
-    let mut waiting = locked(&WAITING);
-    waiting.works.push_back(work);
-    if waiting.threads >= MERGES_AT_ONCE {
-        return;
+impl MergeQueue {
+    fn push(&'static self, work: Work) {
+        let mut waiting = locked(&self.waiting);
+        waiting.works.push_back(work);
+        if waiting.threads >= self.threads_max {
+            return;
+        }
+        // Without a thread the work is dropped, which ends the waits for it; the next commit tries again.
+        match Builder::new().name("merge".to_owned()).spawn(|| self.run()) {
+            Ok(_) => waiting.threads += 1,
+            Err(_) if waiting.threads == 0 => waiting.works.clear(),
+            Err(_) => {}
+        }
     }
-    // Without a thread the work is dropped, which ends the waits for it; the next commit tries again.
-    match Builder::new().name("merge".to_owned()).spawn(run_queue) {
-        Ok(_) => waiting.threads += 1,
-        Err(_) if waiting.threads == 0 => waiting.works.clear(),
-        Err(_) => {}
-    }
-}
 
-fn run_queue() {
-    loop {
-        let work = {
-            let mut waiting = locked(&WAITING);
-            let Some(work) = waiting.works.pop_front() else {
-                waiting.threads -= 1;
-                return;
+    fn run(&self) {
+        loop {
+            let work = {
+                let mut waiting = locked(&self.waiting);
+                let Some(work) = waiting.works.pop_front() else {
+                    waiting.threads -= 1;
+                    return;
+                };
+                work
             };
-            work
-        };
-        // The segments of a merge that panicked stay as they were.
-        let _ = catch_unwind(AssertUnwindSafe(work));
+            // The segments of a merge that panicked stay as they were.
+            let _ = catch_unwind(AssertUnwindSafe(work));
+        }
     }
 }
 
@@ -130,7 +156,7 @@ mod tests {
         let ran = Arc::new(AtomicUsize::new(0));
         let waits: Vec<MergeWait> = (0..40)
             .map(|at| {
-                let mut merger = Merger::default();
+                let mut merger = Merger::new();
                 let ran = Arc::clone(&ran);
                 merger.start(move || {
                     MOST.fetch_max(AT_WORK.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);

@@ -6,7 +6,7 @@ use sundew_base::report::ApplyReport;
 use tantivy::index::SegmentId;
 use tantivy::{Index, Searcher, SegmentMeta};
 
-use super::commit::Commit;
+use super::commit::{Commit, remove_leftovers};
 use super::commit_payload::CommitPayload;
 use super::pending_documents::{PendingDocuments, without};
 use crate::error::EngineError;
@@ -29,8 +29,13 @@ pub struct TextWriter {
     pending: PendingDocuments,
     documents: DocumentReader,
     next_ordinal: u64,
-    /// The segment that a merge makes.
-    merged: Option<SegmentId>,
+    merging: Vec<RunningMerge>,
+}
+
+struct RunningMerge {
+    /// The segment that it makes.
+    merged: SegmentId,
+    sources: Vec<SegmentId>,
 }
 
 impl TextWriter {
@@ -43,7 +48,7 @@ impl TextWriter {
         next_ordinal: u64,
     ) -> Self {
         let (budget_bytes, pending) = (options.writer_budget_bytes, PendingDocuments::default());
-        Self { index, budget_bytes, fields, slots, pending, documents, next_ordinal, merged: None }
+        Self { index, budget_bytes, fields, slots, pending, documents, next_ordinal, merging: Vec::new() }
     }
 
     /// A document that cannot be indexed is left out and named in the report; its older version leaves the index all the
@@ -83,7 +88,7 @@ impl TextWriter {
     pub fn commit(&mut self, sequence: u64, skipped_count: u64, searcher: &Searcher) -> Result<(), EngineError> {
         let (deleted, added) = self.pending.take(&self.index, &self.fields).map_err(tantivy_failed)?;
         let payload = Some(self.payload(sequence, skipped_count)?);
-        let unfinished: Vec<SegmentId> = self.merged.into_iter().collect();
+        let unfinished: Vec<SegmentId> = self.merging.iter().map(|merge| merge.merged).collect();
         let (index, replaced) = (&self.index, &[][..]);
         let commit = Commit { index, searcher, deleted: &deleted, added, replaced, unfinished: &unfinished, payload };
         failpoint::hit("index.commit.prepared");
@@ -95,18 +100,24 @@ impl TextWriter {
         CommitPayload { sequence, next_ordinal: self.next_ordinal, skipped_count, slots, overflow }.to_text()
     }
 
-    /// Begins to make one segment of these, which are of the newest commit. One at a time: the next one begins when this one
-    /// has ended or was given up.
+    /// Whether a merge that has begun takes this segment in.
+    pub fn is_being_merged(&self, segment: SegmentId) -> bool {
+        self.merging.iter().any(|merge| merge.sources.contains(&segment))
+    }
+
+    /// Begins to make one segment of these, which are of the newest commit, and of which none is being merged.
     pub fn begin_merge(&mut self, segments: &[SegmentMeta]) -> Result<SegmentMerge, EngineError> {
         let merge = SegmentMerge::begin(&self.index, segments).map_err(tantivy_failed)?;
-        self.merged = Some(merge.id());
+        let sources = segments.iter().map(SegmentMeta::id).collect();
+        self.merging.push(RunningMerge { merged: merge.id(), sources });
         Ok(merge)
     }
 
     /// The merged segment takes the place of its sources, in a commit that changes nothing else.
     pub fn end_merge(&mut self, merged: MergedSegment, searcher: &Searcher) -> Result<(), EngineError> {
+        let id = merged.segment.id();
         self.commit_merged(merged, searcher).map_err(tantivy_failed)?;
-        self.merged = None;
+        self.merging.retain(|merge| merge.merged != id);
         Ok(())
     }
 
@@ -116,14 +127,22 @@ impl TextWriter {
         let replaced = merged.replaced();
         let segment = if left.is_empty() { merged.segment } else { without(merged.segment, &left)? };
         let added = vec![segment.meta().clone()];
-        let unfinished: Vec<SegmentId> = self.pending.written().collect();
+        let unfinished: Vec<SegmentId> = self.unfinished().collect();
         let (deleted, payload) = (&[][..], None);
         Commit { index, searcher, deleted, added, replaced: &replaced, unfinished: &unfinished, payload }.write()
     }
 
-    /// The files of a merge that failed are removed by a later commit.
-    pub fn give_up_merge(&mut self) {
-        self.merged = None;
+    /// Segments with files that belong to no commit yet.
+    fn unfinished(&self) -> impl Iterator<Item = SegmentId> {
+        self.pending.written().chain(self.merging.iter().map(|merge| merge.merged))
+    }
+
+    /// Removes the files of a merge that failed, which may fill the disk.
+    pub fn give_up_merge(&mut self, merged: SegmentId) {
+        self.merging.retain(|merge| merge.merged != merged);
+        let unfinished: Vec<SegmentId> = self.unfinished().collect();
+        // What cannot be removed now is by a later commit.
+        let _ = remove_leftovers(&self.index, &unfinished);
     }
 
     /// Forgets what was not committed.

@@ -34,6 +34,7 @@ impl RangeView {
         // The slots are read after the commit: they are only ever added to.
         let searcher = index.searcher();
         let columns = index.columns.of(&searcher)?;
+        index.strings.set_documents(searcher.segment_readers().iter().map(|reader| u64::from(reader.max_doc())).sum());
         let filters = Arc::clone(&index.filters);
         let counters = Arc::clone(&index.counters);
         let mapping = Arc::clone(&index.mapping);

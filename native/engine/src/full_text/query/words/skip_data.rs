@@ -32,6 +32,9 @@ impl SkipData {
     ///
     /// Errors: `index_damaged` where there are less than the blocks ask for.
     pub fn open(files: &FieldFiles, info: &TermInfo) -> Result<Self, EngineError> {
+        if (info.doc_freq as usize) < BLOCK_DOCS {
+            return Ok(Self { bytes: OwnedBytes::empty(), blocks: 0 });
+        }
         let failed = io_failed("read the postings of a word");
         let postings = files.postings.read_bytes_slice(info.postings_range.clone()).map_err(failed)?;
         Self::of(postings, info.doc_freq as usize / BLOCK_DOCS)
@@ -39,9 +42,6 @@ impl SkipData {
 
     /// The skip data lie before the postings, after their length.
     fn of(postings: OwnedBytes, blocks: usize) -> Result<Self, EngineError> {
-        if blocks == 0 {
-            return Ok(Self { bytes: OwnedBytes::empty(), blocks });
-        }
         let too_short = || damaged("the postings of a word are shorter than their blocks".to_owned());
         let (length, bytes) = length_of(&postings).ok_or_else(too_short)?;
         let end = bytes.checked_add(length).filter(|end| *end <= postings.len()).ok_or_else(too_short)?;
@@ -62,6 +62,20 @@ impl SkipData {
 
     pub fn last_doc(&self, block: usize) -> DocId {
         self.number_at(block * BLOCK_BYTES)
+    }
+
+    /// The first full block from `from` on whose last document is not before `doc`; the number of blocks where there is none.
+    pub fn block_from(&self, doc: DocId, from: usize) -> usize {
+        let (mut low, mut high, mut step) = (from, from, 1);
+        while high < self.blocks && self.last_doc(high) < doc {
+            (low, high, step) = (high + 1, high + step, step * 2);
+        }
+        high = high.min(self.blocks);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.last_doc(middle) < doc { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     pub fn sum_of_frequencies(&self, block: usize) -> u32 {
@@ -106,6 +120,21 @@ mod tests {
             bytes[BEST_AT + 2] = stored;
             let skips = SkipData::of(OwnedBytes::new(bytes.clone()), 1).expect("skip data");
             assert_eq!((skips.best(0), skips.best_at_least(0)), ((9, most), (9, u32::from(stored))));
+        }
+    }
+
+    #[test]
+    fn the_block_of_a_document_is_found_from_any_block_before_it() {
+        let lasts = [4, 9, 10, 80, 90, 300, 301, 302, 1_000];
+        let mut bytes = vec![0x80 | (lasts.len() * BLOCK_BYTES) as u8];
+        for last in lasts {
+            bytes.extend(u32::to_le_bytes(last));
+            bytes.extend([0; BLOCK_BYTES - 4]);
+        }
+        let skips = SkipData::of(OwnedBytes::new(bytes), lasts.len()).expect("skip data");
+        for doc in 0..=1_001 {
+            let block = lasts.iter().position(|last| *last >= doc).unwrap_or(lasts.len());
+            assert!((0..=block).all(|from| skips.block_from(doc, from) == block), "{doc}");
         }
     }
 

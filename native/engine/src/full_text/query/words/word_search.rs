@@ -12,7 +12,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, InvertedIndexReader, Score, SegmentReader, Term};
 
 use crate::error::EngineError;
-use crate::full_text::errors::tantivy_failed;
+use crate::full_text::errors::{carried, tantivy_failed};
 use crate::full_text::field_files::FieldFiles;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::deadline::Deadline;
@@ -23,15 +23,20 @@ use crate::full_text::query::words::block_bounds::{BlockBounds, whole};
 use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
 use crate::full_text::query::words::phrase_walk::{PhraseMember, find_phrases};
 use crate::full_text::query::words::position_lists::PositionLists;
+use crate::full_text::query::words::rare_unions::{gather, gather_best};
 use crate::full_text::query::words::skip_data::SkipData;
+use crate::full_text::query::words::word_cursor::{BlockAhead, WordCursor};
 use crate::full_text::query::words::word_seeks::{seek_any, seek_every};
 use crate::full_text::query::words::word_unions::unite;
-use crate::full_text::query::words::word_walks::{Visit, WordCursor, gather, intersect, walk_one};
+use crate::full_text::query::words::word_walks::{Visit, intersect, walk_one};
 use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
 /// Unions of at most this many postings are gathered as a whole.
 const GATHERED_MAX: u64 = 2_048;
+
+/// And those of at most one posting for as many documents of the segment.
+const GATHERED_SPACING: u64 = 512;
 
 /// Looking for one document in a word's postings costs about as much as reading this many of them.
 const SEEK_COST: u64 = 6;
@@ -65,35 +70,25 @@ struct WordPostings {
     index: Arc<InvertedIndexReader>,
     field: Field,
     info: TermInfo,
-    /// Of a phrase's words.
-    files: Option<FieldFiles>,
+    files: FieldFiles,
+    skips: SkipData,
 }
 
 impl<'q> FoundWords<'q> {
-    /// `None` when `query` is not a union, an intersection or a phrase of words of texts.
+    /// `None` when `query` is not a union, an intersection or a phrase of words of texts, and where a file is gone: the segment was
+    /// merged into another, and who opened it before reads on.
     pub fn of(
         query: &'q dyn Query,
         view: &RangeView,
         statistics: &RangeStatistics<'_, '_>,
     ) -> tantivy::Result<Option<Self>> {
         let Some((shape, terms)) = shape_of(query, &view.index) else { return Ok(None) };
-        let words = terms.into_iter().map(|term| FoundWord::find(term, view, statistics));
-        let mut found = Self { shape, words: words.collect::<tantivy::Result<_>>()? };
-        let is_readable = !matches!(found.shape, Shape::Phrase(_)) || found.open_files(view);
-        Ok(is_readable.then_some(found))
-    }
-
-    /// False where a file is gone: the segment was merged into another, and who opened it before reads on.
-    fn open_files(&mut self, view: &RangeView) -> bool {
-        self.words.iter_mut().all(|word| {
-            let segments = view.segments().iter().zip(&mut word.postings);
-            let mut found =
-                segments.filter_map(|((_, reader, columns), found)| Some((reader, columns, found.as_mut()?)));
-            found.all(|(reader, columns, found)| {
-                found.files = columns.field_files(reader, found.field);
-                found.files.is_some()
-            })
-        })
+        let mut words = Vec::with_capacity(terms.len());
+        for term in terms {
+            let Some(word) = FoundWord::find(term, view, statistics)? else { return Ok(None) };
+            words.push(word);
+        }
+        Ok(Some(Self { shape, words }))
     }
 
     /// How many documents match at least, over all ranges, deleted ones too.
@@ -145,16 +140,22 @@ impl<'q> FoundWords<'q> {
 }
 
 impl<'q> FoundWord<'q> {
-    fn find(term: &'q Term, view: &RangeView, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<Self> {
+    /// `None` where a file is gone.
+    fn find(term: &'q Term, view: &RangeView, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<Option<Self>> {
         let field = term.field();
         let mut postings = Vec::with_capacity(view.searcher.segment_readers().len());
-        for reader in view.searcher.segment_readers() {
+        for (_, reader, columns) in view.segments().iter() {
             let index = reader.inverted_index(field)?;
-            let info = index.get_term_info(term)?;
-            postings.push(info.map(|info| WordPostings { index, field, info, files: None }));
+            let Some(info) = index.get_term_info(term)? else {
+                postings.push(None);
+                continue;
+            };
+            let Some(files) = columns.field_files(reader, field) else { return Ok(None) };
+            let skips = SkipData::open(&files, &info).map_err(carried)?;
+            postings.push(Some(WordPostings { index, field, info, files, skips }));
         }
         let here = postings.iter().flatten().map(|found| u64::from(found.info.doc_freq)).sum();
-        Ok(Self { term, documents: statistics.doc_freq_beside(term, here)?, postings })
+        Ok(Some(Self { term, documents: statistics.doc_freq_beside(term, here)?, postings }))
     }
 }
 
@@ -205,25 +206,18 @@ impl WordSearch {
         self.words.len() == 1
     }
 
-    /// A score that at least `wanted` documents of `segments` have, of which all documents are to be shown; the number of a segment
-    /// comes with it. Of every full block of a word's postings one document is known before any is decoded, and of a union it scores
+    /// A score that at least `wanted` documents of `segments` have, of which all documents are to be shown. Of every full block of a word's postings one document is known before any is decoded, and of a union it scores
     /// no less by the other words. `None` where there are fewer blocks, or where a document needs several words.
-    pub fn reached(
-        &self,
-        wanted: usize,
-        segments: &[(u32, &SegmentReader, &SegmentColumns)],
-    ) -> Result<Option<Score>, EngineError> {
+    pub fn reached(&self, wanted: usize, segments: &[u32]) -> Option<Score> {
         if wanted == 0 || !(matches!(self.shape, Shape::Any) || self.is_one_word()) {
-            return Ok(None);
+            return None;
         }
         let mut reached: Option<Score> = None;
         let mut scores = Vec::new();
         for word in &self.words {
             scores.clear();
-            for (segment, reader, columns) in segments {
-                let Some(found) = &word.postings[*segment as usize] else { continue };
-                let Some(files) = columns.field_files(reader, found.field) else { continue };
-                let skips = SkipData::open(&files, &found.info)?;
+            for segment in segments {
+                let Some(WordPostings { skips, .. }) = &word.postings[*segment as usize] else { continue };
                 let known = (0..skips.blocks()).map(|block| skips.best_at_least(block));
                 let known = known.filter(|(_, frequency)| *frequency > 0);
                 scores.extend(known.map(|(norm, frequency)| word.weight.score(norm, frequency)));
@@ -233,7 +227,7 @@ impl WordSearch {
                 reached = Some(reached.map_or(*last, |reached| reached.max(*last)));
             }
         }
-        Ok(reached)
+        reached
     }
 
     /// As `for_each`, where `matches_known` and all of them are to be shown.
@@ -245,12 +239,8 @@ impl WordSearch {
         visit: Visit<'_>,
     ) -> Result<(), EngineError> {
         let mut cursors = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
-        let found = self.words.first().and_then(|word| word.postings[segment].as_ref());
-        let ([cursor], Some(found)) = (&mut cursors[..], found) else { return Ok(()) };
-        match columns.field_files(reader, found.field) {
-            Some(files) => walk_one(cursor, &SkipData::open(&files, &found.info)?, threshold, deadline, visit),
-            None => unite(&mut cursors, None, threshold, deadline, visit),
-        }
+        let [cursor] = &mut cursors[..] else { return Ok(()) };
+        walk_one(cursor, threshold, deadline, visit)
     }
 
     /// Visits the documents that `bits` hold, where they are known, and whose score exceeds `threshold`, which every visit
@@ -292,10 +282,15 @@ impl WordSearch {
                     if lets_through(doc) { visit(doc, score) } else { threshold }
                 })
             }
-            _ if read > GATHERED_MAX => unite(&mut cursors, bits, threshold, deadline, visit),
+            _ if read > GATHERED_MAX.max(u64::from(reader.max_doc()) / GATHERED_SPACING) => {
+                unite(&mut cursors, bits, threshold, deadline, visit)
+            }
             _ => {
                 let mut threshold = threshold;
-                let mut found = gather(&mut cursors, lets_through, deadline)?;
+                let mut found = match threshold > 0.0 {
+                    true => gather_best(&mut cursors, lets_through, threshold, deadline)?,
+                    false => gather(&mut cursors, lets_through, deadline)?,
+                };
                 if (1..found.len()).contains(&wanted) {
                     found.select_nth_unstable_by(wanted, |a, b| b.1.total_cmp(&a.1));
                 }
@@ -319,10 +314,9 @@ impl WordSearch {
         let last = offsets.iter().max().copied().unwrap_or(0);
         let mut members = Vec::with_capacity(cursors.len());
         for ((word, offset), cursor) in self.words.iter().zip(offsets).zip(cursors) {
-            let found = word.postings[segment].as_ref().and_then(|found| Some((found.files.as_ref()?, &found.info)));
-            let (files, info) =
-                found.ok_or_else(|| EngineError::internal("a word of a phrase has no postings".to_owned()))?;
-            let positions = PositionLists::open(files, info)?;
+            let found = word.postings[segment].as_ref();
+            let found = found.ok_or_else(|| EngineError::internal("a word of a phrase has no postings".to_owned()))?;
+            let positions = PositionLists::open(&found.files, &found.info)?;
             members.push(PhraseMember { cursor, positions, lead: (last - offset) as u32 });
         }
         Ok(members)
@@ -346,8 +340,9 @@ impl WordSearch {
             };
             last = Some((found.field, bounds.clone()));
             let blocks = found.index.read_block_postings_from_terminfo(&found.info, IndexRecordOption::WithFreqs)?;
-            let (weight, least_norm) = (&word.weight, norms.least);
-            cursors.push(WordCursor { blocks, norms: norms.all, weight, most: whole(weight), least_norm, bounds });
+            let (weight, least_norm, skips, ahead) = (&word.weight, norms.least, &found.skips, BlockAhead::NONE);
+            let most = whole(weight);
+            cursors.push(WordCursor { blocks, norms: norms.all, weight, most, least_norm, bounds, skips, ahead });
         }
         Ok(cursors)
     }

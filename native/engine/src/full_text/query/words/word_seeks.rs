@@ -4,7 +4,8 @@ use tantivy::{DocId, Score};
 
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::words::word_walks::{Visit, WordCursor};
+use crate::full_text::query::words::word_cursor::WordCursor;
+use crate::full_text::query::words::word_walks::Visit;
 use sundew_base::bit_set::BitSet;
 
 /// Documents that are looked for in one word after the other: a power of two.

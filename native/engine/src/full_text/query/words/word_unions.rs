@@ -7,14 +7,16 @@ use tantivy::{DocId, Score, TERMINATED};
 
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::words::word_walks::{Visit, Watch, WordCursor};
+use crate::full_text::query::words::skip_data::BLOCK_DOCS;
+use crate::full_text::query::words::word_cursor::{FREQUENCIES, WordCursor, least_frequency};
+use crate::full_text::query::words::word_walks::{Visit, Watch};
 use sundew_base::bit_set::BitSet;
 
 /// Documents of the widest window: a power of two, and 64 times a number.
 const WINDOW_DOCS: usize = 4_096;
 
-/// Of a word that only adds, all blocks are read where they are at most this many times those of the words that lead:
-/// the bounds of its blocks save more scores than their reading costs.
+/// Windows also end with the blocks of a word that only adds where these are at most this many times those of the words that
+/// lead: the bound of one block is less than that of several.
 const GUIDE_RATIO: u64 = 4;
 
 /// A document is looked for in a set before it is scored where the set holds at most one in eight: the length of most documents
@@ -23,9 +25,6 @@ const SPARSE: usize = 8;
 
 /// Frequencies that are compared at once.
 const LANES: usize = 16;
-
-/// Frequencies whose greatest scores are kept; the score of the last one stands for all above.
-const FREQUENCIES: usize = 32;
 
 /// Visits, in order, the documents that `bits` hold, where they are known, and whose score exceeds `threshold`, which every
 /// visit raises.
@@ -42,72 +41,38 @@ pub fn unite(
     let is_sparse = bits.is_some_and(|bits| bits.len() * SPARSE <= bits.words().len() * 64);
     while let Some((start, end)) = union.next_window() {
         watch.block()?;
+        if !union.may_exceed(start, end) {
+            union.next = end + 1;
+            continue;
+        }
         let end = match bits {
             Some(bits) if is_sparse => union.search(start, end, (&|doc| bits.contains(doc), &all), visit),
             Some(bits) => union.search(start, end, (&all, &|doc| bits.contains(doc)), visit),
             None => union.search(start, end, (&all, &all), visit),
         };
-        union.leave(end);
+        union.next = end + 1;
     }
     Ok(())
 }
 
 struct Member<'c, 'a> {
     cursor: &'c mut WordCursor<'a>,
-    /// Where its block is read on.
+    /// Where its block is read on, once it leads in a window.
     at: usize,
-    /// Windows end with its blocks, so that its bound is that of one block.
+    /// Windows end with its blocks.
     guides: bool,
-    /// By frequency, less one: the most that a document scores, however short it is.
     most_by_frequency: [Score; FREQUENCIES],
 }
 
 impl Member<'_, '_> {
-    fn doc(&self) -> DocId {
-        self.cursor.blocks.docs().get(self.at).copied().unwrap_or(TERMINATED)
-    }
-
     fn last(&self) -> DocId {
         self.cursor.blocks.docs().last().copied().unwrap_or(TERMINATED)
-    }
-
-    /// The most that a document from `start` to `end` scores by this word, as far as its block tells.
-    fn bound(&mut self, start: DocId, end: DocId) -> Score {
-        // It has been sought up to the window at most: what is before its block is before the window.
-        if self.cursor.blocks.docs().first().is_none_or(|first| *first > end) {
-            0.0
-        } else if self.last() >= end {
-            self.cursor.block_max_score()
-        } else if self.guides && self.last() < start {
-            0.0
-        } else {
-            self.cursor.most
-        }
-    }
-
-    /// Below this frequency no document scores more than `needed`.
-    fn least_frequency(&self, needed: Score) -> u32 {
-        let below = self.most_by_frequency[..FREQUENCIES - 1].iter().take_while(|most| **most <= needed).count();
-        below as u32 + 1
     }
 
     /// The positions of its block from where it stands up to `end`.
     fn within(&self, end: DocId) -> std::ops::Range<usize> {
         let docs = self.cursor.blocks.docs().get(self.at..).unwrap_or(&[]);
         self.at..self.at + docs.partition_point(|doc| *doc <= end)
-    }
-
-    /// Behind `end`, which is not behind its block.
-    fn leave(&mut self, end: DocId) {
-        if self.doc() > end {
-            return;
-        }
-        if self.last() > end {
-            self.at = self.within(end).end;
-        } else {
-            self.cursor.blocks.advance();
-            self.at = 0;
-        }
     }
 }
 
@@ -116,6 +81,8 @@ struct Union<'c, 'a> {
     members: Vec<Member<'c, 'a>>,
     /// Of the first ones, which without the others do not exceed the threshold.
     followers: usize,
+    /// The first document that was not looked at.
+    next: DocId,
     threshold: Score,
     /// The bounds of a window with their members, the least first.
     bounds: Vec<(Score, usize)>,
@@ -123,25 +90,26 @@ struct Union<'c, 'a> {
     sums: Vec<Score>,
     scores: Box<[Score; WINDOW_DOCS]>,
     found: [u64; WINDOW_DOCS / 64],
+    /// Of one word's block: positions, and what the word scores there.
+    candidates: [(usize, Score); BLOCK_DOCS],
 }
 
 impl<'c, 'a> Union<'c, 'a> {
     fn new(cursors: &'c mut [WordCursor<'a>], threshold: Score) -> Self {
-        let member = |cursor: &'c mut WordCursor<'a>| {
-            let most_by_frequency = std::array::from_fn(|at| {
-                let frequency = if at + 1 < FREQUENCIES { at as u32 + 1 } else { u32::MAX };
-                cursor.weight.score(cursor.least_norm, frequency)
-            });
-            Member { at: 0, guides: true, most_by_frequency, cursor }
+        let member = |cursor: &'c mut WordCursor<'a>| Member {
+            at: 0,
+            guides: false,
+            most_by_frequency: cursor.most_by_frequency(),
+            cursor,
         };
         let mut members: Vec<_> = cursors.iter_mut().map(member).collect();
         members.sort_by(|a, b| a.cursor.most.total_cmp(&b.cursor.most));
         let (bounds, sums) = (Vec::with_capacity(members.len()), Vec::with_capacity(members.len() + 1));
-        let scores = Box::new([0.0; WINDOW_DOCS]);
-        Self { members, followers: 0, threshold, bounds, sums, scores, found: [0; WINDOW_DOCS / 64] }
+        let (scores, found, candidates) = (Box::new([0.0; WINDOW_DOCS]), [0; WINDOW_DOCS / 64], [(0, 0.0); BLOCK_DOCS]);
+        Self { members, followers: 0, next: 0, threshold, bounds, sums, scores, found, candidates }
     }
 
-    /// From the first document that may be a match as far as the blocks of the leading words go.
+    /// From the first document that may be a match as far as the blocks of the leading words go, none of which need be decoded.
     fn next_window(&mut self) -> Option<(DocId, DocId)> {
         let mut sum: Score = self.members[..self.followers].iter().map(|follower| follower.cursor.most).sum();
         let before = self.followers;
@@ -158,30 +126,33 @@ impl<'c, 'a> Union<'c, 'a> {
                 follower.guides = u64::from(follower.cursor.blocks.doc_freq()) <= GUIDE_RATIO * led;
             }
         }
-        let start = leaders.iter().map(Member::doc).min().filter(|doc| *doc != TERMINATED)?;
-        let mut end = start.saturating_add(WINDOW_DOCS as DocId - 1);
+        let (mut start, mut end) = (TERMINATED, TERMINATED);
         for leader in leaders {
-            end = end.min(leader.last());
+            if let Some((first, last)) = leader.cursor.next_block(self.next) {
+                (start, end) = (start.min(first), end.min(last));
+            }
+        }
+        if start == TERMINATED {
+            return None;
         }
         for guide in followers.iter_mut().filter(|follower| follower.guides) {
-            if guide.last() < start {
-                guide.cursor.blocks.seek(start);
-            }
-            // Behind its last document it stays where it is.
-            if guide.last() >= start {
-                end = end.min(guide.last());
+            if let Some((_, last)) = guide.cursor.next_block(start) {
+                end = end.min(last);
             }
         }
         Some((start, end))
     }
 
-    fn leave(&mut self, end: DocId) {
-        let leaders = &mut self.members[self.followers..];
-        leaders.iter_mut().for_each(|leader| leader.leave(end));
+    /// Whether a document of the window may score more than the threshold: finds the bounds of all words.
+    fn may_exceed(&mut self, start: DocId, end: DocId) -> bool {
+        self.bounds.clear();
+        let bounds = self.members.iter_mut().map(|member| member.cursor.most_within(start, end));
+        self.bounds.extend(bounds.zip(0..));
+        self.bounds.iter().map(|(bound, _)| bound).sum::<Score>() > self.threshold
     }
 
-    /// Only documents that both of `tests` let through: the first is asked before a document is scored, the other after. Returns the
-    /// last document that was searched.
+    /// After `may_exceed`. Only documents that both of `tests` let through: the first is asked before a document is scored, the other
+    /// after. Returns the last document that was searched.
     fn search(
         &mut self,
         start: DocId,
@@ -189,8 +160,6 @@ impl<'c, 'a> Union<'c, 'a> {
         tests: (&impl Fn(DocId) -> bool, &impl Fn(DocId) -> bool),
         visit: Visit<'_>,
     ) -> DocId {
-        self.bounds.clear();
-        self.bounds.extend(self.members.iter_mut().enumerate().map(|(at, member)| (member.bound(start, end), at)));
         self.bounds.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         self.sums.clear();
         let mut sum = 0.0;
@@ -201,8 +170,10 @@ impl<'c, 'a> Union<'c, 'a> {
         }
         // With as many of the least bounds no document exceeds the threshold.
         let adding = self.sums[1..].partition_point(|sum| *sum <= self.threshold);
+        let leading = self.bounds.len() - adding;
+        let end = if leading > 1 { end.min(start.saturating_add(WINDOW_DOCS as DocId - 1)) } else { end };
         let end = self.lead(adding, start, end);
-        match self.bounds.len() - adding {
+        match leading {
             0 => {}
             1 => self.search_one(adding, end, tests, visit),
             _ => self.search_several(adding, start, end, tests, visit),
@@ -210,16 +181,13 @@ impl<'c, 'a> Union<'c, 'a> {
         end
     }
 
-    /// Brings the words behind the first `adding` bounds to the window. One that only adds elsewhere leads here where its bound
-    /// exceeds those of the others: it may stand anywhere up to the window, and the window ends with its block.
+    /// Brings the words behind the first `adding` bounds to the window, which ends with the block of each.
     fn lead(&mut self, adding: usize, start: DocId, mut end: DocId) -> DocId {
-        for (_, member) in self.bounds[adding..].iter().filter(|(_, member)| *member < self.followers) {
+        for (_, member) in &self.bounds[adding..] {
             let member = &mut self.members[*member];
             member.at = member.cursor.blocks.seek(start);
-            if member.last() < start {
-                // Behind its last document it stays where it is.
-                member.at = member.cursor.blocks.block_len();
-            } else {
+            // Behind its last document it stays where it is.
+            if member.last() >= start {
                 end = end.min(member.last());
             }
         }
@@ -234,31 +202,37 @@ impl<'c, 'a> Union<'c, 'a> {
         (before, after): (&impl Fn(DocId) -> bool, &impl Fn(DocId) -> bool),
         visit: Visit<'_>,
     ) {
-        let leading = self.bounds[adding].1;
-        let range = self.members[leading].within(end);
-        let mut least = self.members[leading].least_frequency(self.threshold - self.sums[adding]);
-        let mut from = range.start;
-        while from < range.end {
+        let (leading, of_others) = (self.bounds[adding].1, self.sums[adding]);
+        let member = &self.members[leading];
+        let range = member.within(end);
+        let least = least_frequency(&member.most_by_frequency, self.threshold - of_others);
+        let mut count = 0;
+        for from in range.clone().step_by(LANES) {
             let to = (from + LANES).min(range.end);
-            let member = &self.members[leading];
             let mut wanted = at_least(&member.cursor.blocks.freqs()[from..to], least);
             while wanted != 0 {
                 let at = from + wanted.trailing_zeros() as usize;
                 wanted &= wanted - 1;
-                let member = &self.members[leading];
-                let doc = member.cursor.blocks.doc(at);
-                if !before(doc) {
-                    continue;
-                }
-                let score = member.cursor.score(at);
-                if score + self.sums[adding] <= self.threshold || !after(doc) {
-                    continue;
-                }
-                if self.complete(adding, doc, score, visit) {
-                    least = self.members[leading].least_frequency(self.threshold - self.sums[adding]);
+                if before(member.cursor.blocks.doc(at)) {
+                    self.candidates[count].0 = at;
+                    count += 1;
                 }
             }
-            from = to;
+        }
+        // The lengths of all are read before any score decides what is done next: they lie far apart, and are waited for together.
+        let mut kept = 0;
+        for number in 0..count {
+            let at = self.candidates[number].0;
+            let score = member.cursor.score(at);
+            self.candidates[kept] = (at, score);
+            kept += usize::from(score + of_others > self.threshold);
+        }
+        for number in 0..kept {
+            let (at, score) = self.candidates[number];
+            let doc = self.members[leading].cursor.blocks.doc(at);
+            if score + of_others > self.threshold && after(doc) {
+                self.complete(adding, doc, score, visit);
+            }
         }
     }
 
@@ -297,24 +271,26 @@ impl<'c, 'a> Union<'c, 'a> {
         }
     }
 
-    /// Adds what the words of the first `adding` bounds score, and visits a match; whether it did.
-    fn complete(&mut self, adding: usize, doc: DocId, mut score: Score, visit: Visit<'_>) -> bool {
+    /// Adds what the words of the first `adding` bounds score, and visits a match.
+    fn complete(&mut self, adding: usize, doc: DocId, mut score: Score, visit: Visit<'_>) {
         for at in (0..adding).rev() {
             if score + self.sums[at + 1] <= self.threshold {
-                return false;
+                return;
             }
-            let (bound, member) = self.bounds[at];
-            if bound > 0.0
-                && let Some(of_word) = self.members[member].cursor.seek(doc)
-            {
-                score += of_word;
+            let cursor = &mut *self.members[self.bounds[at].1].cursor;
+            // No block is decoded whose bound says that the document is none.
+            let Some((first, _)) = cursor.next_block(doc) else { continue };
+            if first > doc {
+                continue;
             }
+            if score + cursor.ahead.most + self.sums[at] <= self.threshold {
+                return;
+            }
+            score += cursor.seek(doc).unwrap_or(0.0);
         }
-        let is_match = score > self.threshold;
-        if is_match {
+        if score > self.threshold {
             self.threshold = visit(doc, score);
         }
-        is_match
     }
 }
 

@@ -1,73 +1,26 @@
 //! Walks over the postings of words in one segment, block by block.
 //!
 //! Intersections of words of like frequency compare whole blocks over a table of documents, without branches; others
-//! seek. Blocks that cannot hold a better match are stepped over (block-max, Ding and Suel, 2011).
+//! seek. Blocks that cannot hold a better match are stepped over (block-max, Ding and Suel, 2011), and not decoded.
 
-use tantivy::fieldnorm::FieldNormReader;
-use tantivy::postings::BlockSegmentPostings;
-use tantivy::query::Bm25Weight;
 use tantivy::{DocId, Score, TERMINATED};
 
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::words::block_bounds::BlockBounds;
-use crate::full_text::query::words::skip_data::{BLOCK_DOCS, SkipData};
+use crate::full_text::query::words::skip_data::BLOCK_DOCS;
+use crate::full_text::query::words::word_cursor::{FREQUENCIES, WordCursor, least_frequency, most_of};
 
 /// Of words this many times rarer than the next, each document is looked for by itself.
 pub const SEEK_RATIO: u32 = 8;
 
 /// Documents that blocks of two words are compared over at once: a power of two.
-const TABLE_DOCS: usize = 4_096;
+const TABLE_DOCS: usize = 16_384;
 
 /// Blocks between two looks at the clock: a power of two.
 const BLOCKS_BETWEEN_LOOKS: usize = 64;
 
 /// Takes a match; answers the score that others have to exceed.
 pub type Visit<'v> = &'v mut dyn FnMut(DocId, Score) -> Score;
-
-/// A word's postings in one segment, block by block.
-pub struct WordCursor<'a> {
-    pub blocks: BlockSegmentPostings,
-    pub norms: FieldNormReader,
-    pub weight: &'a Bm25Weight,
-    /// What no document scores more than by this word.
-    pub most: Score,
-    /// Of the shortest text of the field in the segment.
-    pub least_norm: u8,
-    /// Where the stored bounds of blocks are those of another average length.
-    pub bounds: Option<BlockBounds>,
-}
-
-impl WordCursor<'_> {
-    /// Of the document at `at` of the block.
-    pub fn score(&self, at: usize) -> Score {
-        self.weight.score(self.norms.fieldnorm_id(self.blocks.doc(at)), self.blocks.freq(at))
-    }
-
-    /// No document of the block scores more. The bounds of a field without norms are stored as 0, and tell nothing.
-    pub fn block_max_score(&mut self) -> Score {
-        let stored = match &self.bounds {
-            Some(bounds) => bounds.of_block(&mut self.blocks, &self.norms, self.most),
-            None => self.blocks.block_max_score(&self.norms, self.weight),
-        };
-        if stored > 0.0 { stored } else { self.most }
-    }
-
-    /// The same of a block whose greatest score `skips` tell.
-    fn most_in(&self, skips: &SkipData, block: usize) -> Score {
-        match (skips.best(block), &self.bounds) {
-            ((_, 0), _) => self.most,
-            ((norm, frequency), Some(bounds)) => bounds.of_best(norm, frequency, self.most),
-            ((norm, frequency), None) => self.weight.score(norm, frequency),
-        }
-    }
-
-    /// The score of `doc` if it is there; documents ascend.
-    pub fn seek(&mut self, doc: DocId) -> Option<Score> {
-        let at = self.blocks.seek(doc);
-        (self.blocks.doc(at) == doc).then(|| self.score(at))
-    }
-}
 
 /// Looks at the clock once in a while.
 pub struct Watch<'a> {
@@ -89,20 +42,20 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The documents of one word whose score exceeds `threshold`, which every visit raises. `skips` are of its postings.
+/// The documents of one word whose score exceeds `threshold`, which every visit raises.
 pub fn walk_one(
     cursor: &mut WordCursor<'_>,
-    skips: &SkipData,
     mut threshold: Score,
     deadline: &Deadline,
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
     let mut watch = Watch::new(deadline);
+    let skips = cursor.skips;
     let mut block = 0;
     loop {
         watch.block()?;
         // Blocks that cannot hold a better match are not decoded. The bound of one that is not full is not stored.
-        let next = (block..skips.blocks()).find(|block| cursor.most_in(skips, *block) > threshold);
+        let next = (block..skips.blocks()).find(|block| cursor.most_in(*block) > threshold);
         block = next.unwrap_or(skips.blocks());
         if block > 0 {
             cursor.blocks.seek(skips.last_doc(block - 1).saturating_add(1).min(TERMINATED));
@@ -120,37 +73,6 @@ pub fn walk_one(
     }
 }
 
-/// All matches of a union, in order.
-pub fn gather(
-    cursors: &mut [WordCursor<'_>],
-    lets_through: impl Fn(DocId) -> bool,
-    deadline: &Deadline,
-) -> Result<Vec<(DocId, Score)>, EngineError> {
-    let mut watch = Watch::new(deadline);
-    let postings: u32 = cursors.iter().map(|cursor| cursor.blocks.doc_freq()).sum();
-    let mut found: Vec<(DocId, Score)> = Vec::with_capacity(postings as usize);
-    for cursor in cursors.iter_mut() {
-        while !cursor.blocks.docs().is_empty() {
-            watch.block()?;
-            let wanted = cursor.blocks.docs().iter().enumerate().filter(|(_, doc)| lets_through(**doc));
-            found.extend(wanted.map(|(at, doc)| (*doc, cursor.score(at))));
-            cursor.blocks.advance();
-        }
-    }
-    if cursors.len() > 1 {
-        // Stable, and fast on what is a few sorted runs: the words of a document are added up in their order.
-        found.sort_by_key(|(doc, _)| *doc);
-        found.dedup_by(|next, kept| {
-            let is_same = next.0 == kept.0;
-            if is_same {
-                kept.1 += next.1;
-            }
-            is_same
-        });
-    }
-    Ok(found)
-}
-
 /// Two or more cursors, the rarest first. `visit` is told the threshold too.
 pub fn intersect(
     cursors: &mut [WordCursor<'_>],
@@ -162,7 +84,7 @@ pub fn intersect(
     let others_max = others.iter().map(|other| other.most).sum();
     let mut watch = Watch::new(deadline);
     let mut pair = Pair::new(first, second, others_max);
-    while pair.advance(threshold) {
+    while pair.advance(others, threshold) {
         watch.block()?;
         'matches: for &(doc, of_pair) in &pair.found {
             let mut score = of_pair;
@@ -190,9 +112,15 @@ struct Pair<'p, 'a> {
     /// The most that a match scores by the other words.
     others_max: Score,
     is_rare: bool,
-    /// Where the first one's block is read on.
-    from: usize,
+    /// The first document that was not looked at.
+    next: DocId,
+    /// The last one of a block of the first word that may exceed the threshold.
+    passed: DocId,
     table: BlockTable,
+    /// What no document with the first word so often, or the second, scores more than by it.
+    most_by_frequency: [[Score; FREQUENCIES]; 2],
+    /// Where both words have a document that may exceed the threshold.
+    likely: Vec<(usize, usize)>,
     /// Matches of this stretch, with their scores.
     found: Vec<(DocId, Score)>,
 }
@@ -200,47 +128,63 @@ struct Pair<'p, 'a> {
 impl<'p, 'a> Pair<'p, 'a> {
     fn new(first: &'p mut WordCursor<'a>, second: &'p mut WordCursor<'a>, others_max: Score) -> Self {
         let is_rare = first.blocks.doc_freq() < second.blocks.doc_freq() / SEEK_RATIO;
-        let (table, found) = (BlockTable::new(), Vec::with_capacity(BLOCK_DOCS));
-        Self { first, second, others_max, is_rare, from: 0, table, found }
+        let most_by_frequency = [first.most_by_frequency(), second.most_by_frequency()];
+        let (table, likely, found) =
+            (BlockTable::new(), Vec::with_capacity(BLOCK_DOCS), Vec::with_capacity(BLOCK_DOCS));
+        Self { first, second, others_max, is_rare, next: 0, passed: 0, table, most_by_frequency, likely, found }
     }
 
     /// Finds the matches of the next stretch; false at the end. Where none can exceed `threshold`, none is looked for.
-    fn advance(&mut self, threshold: Score) -> bool {
+    fn advance(&mut self, others: &mut [WordCursor<'_>], threshold: Score) -> bool {
         self.found.clear();
-        if self.from >= self.first.blocks.block_len() {
-            self.first.blocks.advance();
-            self.from = 0;
+        let Some((start, end)) = self.first.next_block(self.next) else { return false };
+        if end > self.passed {
+            if !self.may_exceed((start, end), others, threshold) {
+                self.next = end + 1;
+                return true;
+            }
+            self.passed = end;
         }
-        if self.first.blocks.docs().is_empty() {
-            return false;
-        }
+        let from = self.first.blocks.seek(start);
         if self.is_rare {
-            self.seek_each(threshold);
+            self.seek_each(from, threshold);
+            self.next = end + 1;
             return true;
         }
-        let at = self.second.blocks.seek(self.first.blocks.doc(self.from));
+        let doc = self.first.blocks.doc(from);
         // Only behind its last document a word has none at or after what is looked for.
-        let Some(&last) = self.second.blocks.docs()[at.min(self.second.blocks.block_len())..].last() else {
-            return false;
-        };
-        let at_most = self.first.block_max_score() + self.second.block_max_score() + self.others_max;
-        if at_most <= threshold {
-            self.from += self.first.blocks.docs()[self.from..].partition_point(|doc| *doc <= last);
+        let Some((_, end_of_second)) = self.second.next_block(doc) else { return false };
+        if self.first.ahead.most + self.second.ahead.most + self.others_max <= threshold {
+            self.next = end.min(end_of_second) + 1;
         } else {
-            self.compare_blocks(at);
+            self.compare_blocks(from, threshold);
         }
         true
     }
 
-    /// The block of the first word, document by document.
-    fn seek_each(&mut self, threshold: Score) {
-        let (first, from) = (&mut *self.first, self.from);
-        self.from = first.blocks.block_len();
-        let beside = self.second.most + self.others_max;
-        if first.block_max_score() + beside <= threshold {
-            return;
+    /// Whether a document of this stretch, which is one of the first word's blocks, may score more than `threshold`.
+    fn may_exceed(&mut self, (start, end): (DocId, DocId), others: &mut [WordCursor<'_>], threshold: Score) -> bool {
+        let of_first = self.first.ahead.most;
+        if threshold <= 0.0 {
+            return true;
         }
-        for at in from..self.from {
+        if of_first + self.second.most + self.others_max <= threshold {
+            return false;
+        }
+        let of_pair = of_first + self.second.most_within(start, end);
+        of_pair + self.others_max > threshold
+            && of_pair + others.iter_mut().map(|other| other.most_within(start, end)).sum::<Score>() > threshold
+    }
+
+    /// The block of the first word from `from` on, document by document.
+    fn seek_each(&mut self, from: usize, threshold: Score) {
+        let first = &*self.first;
+        let beside = self.second.most + self.others_max;
+        let least = least_frequency(&self.most_by_frequency[0], threshold - beside);
+        for at in from..first.blocks.block_len() {
+            if first.blocks.freq(at) < least {
+                continue;
+            }
             let score = first.score(at);
             let doc = first.blocks.doc(at);
             if score + beside > threshold
@@ -251,16 +195,26 @@ impl<'p, 'a> Pair<'p, 'a> {
         }
     }
 
-    /// As far as both blocks and the table go; that of the second is read from `at` on.
-    fn compare_blocks(&mut self, at: usize) {
-        let (docs, others) = (&self.first.blocks.docs()[self.from..], &self.second.blocks.docs()[at..]);
-        let compared = self.table.compare(docs, others);
-        for (of_first, of_second) in self.table.common() {
-            let (of_first, of_second) = (self.from + of_first, at + of_second);
-            let score = self.first.score(of_first) + self.second.score(of_second);
-            self.found.push((self.first.blocks.doc(of_first), score));
-        }
-        self.from += compared;
+    /// As far as both blocks and the table go; that of the first is read from `from` on. The length of a document is read only where
+    /// the frequencies let it exceed the threshold.
+    fn compare_blocks(&mut self, from: usize, threshold: Score) {
+        let docs = &self.first.blocks.docs()[from..];
+        let at = self.second.blocks.seek(docs[0]);
+        let compared = self.table.compare(docs, &self.second.blocks.docs()[at..]);
+        self.next = docs[compared - 1] + 1;
+        self.likely.clear();
+        let [of_first, of_second] = &self.most_by_frequency;
+        let both = self.table.common().map(|(first, second)| (from + first, at + second));
+        self.likely.extend(both.filter(|&(first, second)| {
+            let at_most = most_of(of_first, self.first.blocks.freq(first))
+                + most_of(of_second, self.second.blocks.freq(second))
+                + self.others_max;
+            at_most > threshold
+        }));
+        let scored = self.likely.iter().map(|&(first, second)| {
+            (self.first.blocks.doc(first), self.first.score(first) + self.second.score(second))
+        });
+        self.found.extend(scored);
     }
 }
 

@@ -64,7 +64,7 @@ pub fn collect_top_k(
         false if matches_at_least > plan.total_exact_up_to => 0,
         false => plan.total_exact_up_to,
     };
-    let mut floor = first_floor(segments, query, plan, count_up_to)?;
+    let mut floor = first_floor(segments, query, plan, count_up_to);
     for (segment, reader, columns) in segments.iter() {
         if deadline.is_due() {
             collected.note_end(Err(deadline.error()), plan, deadline)?;
@@ -89,20 +89,16 @@ pub fn collect_top_k(
 }
 
 /// No match below this score can be among the best, as far as it is known before the search.
-fn first_floor(
-    segments: Segments<'_>,
-    query: &TopKQuery,
-    plan: &QueryPlan,
-    count_up_to: u64,
-) -> Result<Score, EngineError> {
-    let HitSource::Words { words, bits: None } = &query.search else { return Ok(Score::MIN) };
+fn first_floor(segments: Segments<'_>, query: &TopKQuery, plan: &QueryPlan, count_up_to: u64) -> Score {
+    let HitSource::Words { words, bits: None } = &query.search else { return Score::MIN };
     // Matches that are counted are visited all the same.
     if count_up_to > 0 && !words.is_one_word() {
-        return Ok(Score::MIN);
+        return Score::MIN;
     }
     let shown = segments.iter().filter(|(_, reader, columns)| Visible::new(reader, columns, plan).shows_all());
-    let reached = words.reached(plan.offset + plan.limit, &shown.collect::<Vec<_>>())?;
-    Ok(reached.map_or(Score::MIN, rounded))
+    let shown: Vec<u32> = shown.map(|(segment, ..)| segment).collect();
+    let reached = words.reached(plan.offset + plan.limit, &shown);
+    reached.map_or(Score::MIN, rounded)
 }
 
 /// Forgets the matches that have `wanted` better ones, and gives the least score that may still be among those.
