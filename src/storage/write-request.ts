@@ -33,7 +33,7 @@ interface EntryHeader {
 }
 
 /** Window of a linear merge: keys in (`afterKey`, `toKey`] are made equal to the frame's puts. */
-interface MergeWindow {
+export interface MergeWindow {
   /** Exclusive; '' for the start of the range. */
   afterKey: string;
   /** Inclusive. */
@@ -41,6 +41,18 @@ interface MergeWindow {
   toKey: string | null;
   /** Evaluate and report, change nothing. */
   dryRun: boolean;
+  /** The documents that are there for whoever merges; all of them where it is absent. */
+  permitted?: PermittedRows;
+}
+
+/** Documents of a range that whoever writes may see, as they were at one sequence. */
+export interface PermittedRows {
+  /** A document that is newer is one that nobody has looked at: the merge fails with `transaction_conflict`. */
+  throughSequence: number;
+  /** Those of documents that are seen and have not expired, as `lib/ordinal-bits.ts` has them. */
+  ordinals: Uint8Array;
+  /** They were looked at together with parts of theirs: nothing of the range may be newer. */
+  withParts: boolean;
 }
 
 /** The changes of one request to one range. */

@@ -46,7 +46,7 @@ const cases: Readonly<Record<string, Case>> = {
   'PUT /db/v1/tables/:table/schema': { body: {} },
   'POST /db/v1/tables/:table/batch': { body: bodyOf(insert) },
   'POST /db/v1/batch': { needs: 'write', body: bodyOf({ tables: { books: insert } }) },
-  'POST /db/v1/tables/:table/merge': { body: bodyOf({ records: { a: { n: 2 } }, dry_run: true }), tellsOfAll: true },
+  'POST /db/v1/tables/:table/merge': { body: bodyOf({ records: { a: { n: 2 } }, dry_run: true }) },
   'POST /db/v1/transactions/commit': { needs: 'write', body: bodyOf({ read_set: [], tables: { books: insert } }) },
   'POST /db/v1/transactions/:transaction/stage': { needs: 'write', body: bodyOf({ tables: { books: insert } }) },
   'POST /db/v1/transactions/:transaction/read': { needs: 'read', body: { table: 'books', key: 'a' } },

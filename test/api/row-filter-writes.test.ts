@@ -5,6 +5,7 @@ import type { RangeLog } from '../../src/replication/range-log.ts';
 import type { Database } from '../../src/server/database/open-database.ts';
 import type { WriteRequest } from '../../src/storage/write-request.ts';
 import { BatchWriter } from '../../src/tables/writes/batch-writer.ts';
+import { openBehind } from '../support/behind-the-server.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
@@ -155,6 +156,12 @@ describe('a caller with a row filter', () => {
     const transforms = [set('e', 'n', 1), set('e', 'team', 'red', { upsert: true })];
     expect(await batch({ transforms })).toMatchObject({ counts: { transformed: 1 } });
     expect((await stored()).get('e')).toEqual({ team: 'red' });
+    // A transform does not find what the same batch has put before and has expired: it makes a document of its own.
+    const put = (team: string, path: string, value: unknown) =>
+      batch({ inserts: { f: { team, since: long() } }, transforms: [set('f', path, value, { upsert: true })] });
+    expect(await failureOf(put('red', 'n', 1))).toEqual(forbidden);
+    expect(await put('blue', 'team', 'red')).toMatchObject({ counts: { inserted: 1, transformed: 1 } });
+    expect((await stored()).get('f')).toEqual({ team: 'red' });
   });
 
   test('changes the edges of its own documents alone', async () => {
@@ -246,6 +253,83 @@ test('an artifact that hides a document keeps it from being written; one that is
   // A document that is written has no artifacts at first.
   expect(await failureOf(write({ a: { text: 'plan' } }, caller(words('plan'))))).toEqual(forbidden);
   await writes.batch('told', bodyOf({ deletes: ['a'] }), caller(words('plan')));
+  const records = { a: { text: 'a plan' } };
+  const merge = (dry_run: boolean) => writes.merge('told', bodyOf({ records, dry_run }), caller(without));
+  await write({ a0: { text: 'a plan' } }, owner);
+  for (const dry_run of [true, false]) expect(await merge(dry_run)).toMatchObject({ deleted: 0, keys_scanned: 0 });
+  const last = { records: {}, last_merged_id: 'a' };
+  expect(await writes.merge('told', bodyOf(last), caller(without))).toMatchObject({ deleted: 1, keys_scanned: 1 });
+});
+
+describe('a merge by a caller with a row filter', () => {
+  const merge = (body: object, caller: Caller = red) => database.services.writes.merge('notes', bodyOf(body), caller);
+  const { b, z } = start;
+
+  test('makes the documents that it sees equal to the records, and leaves the others alone', async () => {
+    const records = { a: { team: 'red', n: 9 }, c: { team: 'red' } };
+    const page = { deleted: 1, skipped: 0, keys_scanned: 2 };
+    expect(await merge({ records, dry_run: true })).toMatchObject({ ...page, upserted: 0, deleted_ids: ['5'] });
+    expect(await stored()).toEqual(asStored(start));
+    expect(await merge({ records })).toMatchObject({ ...page, upserted: 2 });
+    expect(await stored()).toEqual(asStored({ ...records, b, z }));
+    const again = { upserted: 0, skipped: 2, deleted: 0, keys_scanned: 2 };
+    expect(await merge({ records })).toMatchObject(again);
+    const last = { records: {}, last_merged_id: 'a' };
+    expect(await merge(last)).toMatchObject({ deleted: 1, keys_scanned: 1 });
+    expect(await merge(last)).toMatchObject({ deleted: 0, keys_scanned: 0 });
+    expect(await stored()).toEqual(asStored({ a: records.a, b, z }));
+  });
+
+  test.each([
+    ['has a record for a hidden document', { b: { team: 'red' } }],
+    ['has a record of another team', { a: { team: 'red' }, c: { team: 'blue' } }],
+  ])('is refused where it %s', async (_, records) => {
+    for (const dry_run of [false, true]) expect(await failureOf(merge({ records, dry_run }))).toEqual(forbidden);
+    expect(await stored()).toEqual(asStored(start));
+  });
+
+  test('finds a document that has expired absent', async () => {
+    const gone = { team: 'blue', since: long() };
+    await batch({ inserts: { c: gone, d: gone, e: { team: 'red', since: long() } } }, owner);
+    const records = { a: { team: 'red' }, d: { team: 'red' }, f: { team: 'red' } };
+    expect(await merge({ records })).toMatchObject({ upserted: 3, deleted: 1, keys_scanned: 2 });
+    expect(await stored()).toEqual(asStored({ ...records, b, z }));
+  });
+
+  test('goes by the documents as they are when it is committed', async () => {
+    const records = { a: { team: 'red' }, f: { team: 'red' } };
+    const inserts = { '5': { team: 'blue', secret: 1 }, b: { team: 'red' }, c: { team: 'red' }, d: { team: 'blue' } };
+    const writer = writerBehind(() => batch({ inserts }, owner));
+    expect(await writer.merge('notes', bodyOf({ records }), red)).toMatchObject({ deleted: 2, keys_scanned: 3 });
+    expect(await stored()).toEqual(asStored({ ...records, '5': inserts['5'], d: inserts.d, z }));
+    const late = writerBehind(() => batch({ inserts: { f: { team: 'blue' } } }, owner));
+    expect(await failureOf(late.merge('notes', bodyOf({ records }), red))).toEqual(forbidden);
+  });
+});
+
+test('a damaged document is one of its own where the last good version was, and cannot be judged then', async () => {
+  const { tables, writes } = database.services;
+  const { ranges } = await tables.create('torn', {}, owner);
+  const inserts = { a: { team: 'red' }, b: { team: 'blue' }, c: { team: 'red' } };
+  await writes.batch('torn', bodyOf({ inserts, sync_level: 'full_index' }), owner);
+  {
+    using file = openBehind(database.storage.rangeFile(ranges[0]?.rangeId ?? 0));
+    file.run(
+      `UPDATE documents SET body = CAST('{"team":"red" }' AS BLOB) WHERE key IN (CAST('a' AS BLOB), CAST('b' AS BLOB))`,
+    );
+  }
+  const caller = testCaller({ rowFilter: { torn: { term: { team: 'red' } } } });
+  const write = (body: object) => failureOf(writes.batch('torn', bodyOf(body), caller));
+  const merge = (records: object, last_merged_id = '') =>
+    writes.merge('torn', bodyOf({ records, last_merged_id }), caller);
+  const own = { team: 'red' };
+  expect(await write({ deletes: ['a'] })).toEqual(refusal('data_corrupted'));
+  expect(await write({ inserts: { b: own } })).toEqual(forbidden);
+  expect(await failureOf(merge({ c: own }))).toEqual(refusal('data_corrupted'));
+  expect(await failureOf(merge({ b: own }, 'a'))).toEqual(forbidden);
+  expect(await merge({ d: own }, 'a')).toMatchObject({ upserted: 1, deleted: 1, keys_scanned: 1 });
+  await writes.batch('torn', bodyOf({ inserts: { a: inserts.a, b: inserts.b } }), owner);
+  expect(await stored('torn')).toEqual(asStored({ a: inserts.a, b: inserts.b, d: own }));
 });
 
 describe('rows of a relational table', () => {

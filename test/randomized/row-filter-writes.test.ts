@@ -240,8 +240,36 @@ async function writeBatch({ node, sees }: Filter): Promise<void> {
   state = left;
 }
 
+/** A page of a linear merge, which is about the documents that are seen alone. */
+async function mergePage({ node, sees }: Filter): Promise<void> {
+  const caller = testCaller({ rowFilter: { notes: node } });
+  const [from, ...taken] = [...new Set(['', ...keys.filter(() => random.chance(0.3))])];
+  const last_merged_id = random.chance(0.5) ? (from ?? '') : (taken.shift() ?? '');
+  const some = taken.filter((key) => isFreeOrSeen(key, sees) || random.chance(0.1));
+  const records = Object.fromEntries(some.map((key) => [key, documentFor(sees)]));
+  const to = some.length === 0 ? undefined : some.at(-1);
+  if (to === undefined && last_merged_id === '') return;
+  const dry_run = random.chance(0.2);
+  const page = { records, last_merged_id, dry_run };
+  const answer = await answerTo(database.services.writes.merge('notes', bodyOf(page), caller));
+  const at = { seed, node: JSON.stringify(node), page: JSON.stringify(page) };
+  if (Object.entries(records).some(([key, document]) => !isFreeOrSeen(key, sees) || !sees(document))) {
+    expect({ ...at, answer }).toEqual({ ...at, answer: 'forbidden' });
+    return;
+  }
+  const isWithin = (key: string) => key > last_merged_id && (to === undefined || key <= to);
+  const seen = [...state].filter(([key, document]) => isWithin(key) && sees(document)).map(([key]) => key);
+  const deleted = seen.filter((key) => !Object.hasOwn(records, key));
+  const counts = { keys_scanned: seen.length, deleted: deleted.length };
+  expect({ ...at, answer }).toEqual({ ...at, answer: expect.objectContaining(counts) });
+  if (dry_run) return;
+  for (const key of deleted) state.delete(key);
+  for (const [key, document] of Object.entries(records)) state.set(key, document);
+  for (const [key, { since }] of state) if (since !== undefined) state.delete(key);
+}
+
 test('a write under a row filter is taken where what it names is seen before and after, and touches nothing else', async () => {
-  const writers = [writeBatch];
+  const writers = [writeBatch, writeBatch, mergePage];
   let filter = randomFilter();
   for (let round = 0; round < rounds; round += 1) {
     if (random.chance(0.2)) filter = randomFilter();

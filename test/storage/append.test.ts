@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame } from '../../src/lib/document-frame.ts';
+import { withOrdinal } from '../../src/lib/ordinal-bits.ts';
 import {
   createTable,
   documentOf,
@@ -206,6 +207,32 @@ test('a linear merge makes its window equal to the records', async () => {
     ['e', { n: 1 }],
     ['z', {}],
   ]);
+  await storage.close();
+});
+
+test('a linear merge of some documents leaves the others alone, and fails where one is newer than what was looked at', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  const range = await storage.openRange(id);
+  await write(storage, id, { puts: { a: { n: 1 }, b: { n: 1 }, c: { n: 1 }, z: { n: 1 } } });
+  const bits = (...keys: string[]) =>
+    keys.reduce((all, key) => withOrdinal(all, must(range.documents.get(key), key).ordinal), new Uint8Array());
+  const merge = (puts: object, more: { throughSequence?: number; withParts?: boolean } = {}) => {
+    const permitted = { throughSequence: range.info().head, ordinals: bits('a', 'z'), withParts: false, ...more };
+    const window = { afterKey: '', toKey: 'c', dryRun: false, permitted };
+    return storage.append(group([{ rangeId: id, frame: frameOf({ puts: { ...puts } }), merge: window }]));
+  };
+  const conflict = { code: 'transaction_conflict' };
+  const before = range.info().head;
+  await write(storage, id, { puts: { z: { n: 2 } } });
+  expect(await failure(merge({ c: {} }))).toMatchObject(conflict);
+  expect(await failure(merge({ aa: {} }, { throughSequence: before, withParts: true }))).toMatchObject(conflict);
+  expect(await failure(merge({ aa: {} }, { throughSequence: before - 2 }))).toMatchObject(conflict);
+  const [done] = await merge({ aa: { n: 3 } }, { throughSequence: before });
+  expect(done?.counts).toMatchObject({ upserted: 1, deleted: 1, keysScanned: 1 });
+  const bounds = { fromKey: '', fromInclusive: false, toKey: null, toInclusive: false };
+  expect(range.documents.page(bounds).documents.map(({ key }) => key)).toEqual(['aa', 'b', 'c', 'z']);
   await storage.close();
 });
 

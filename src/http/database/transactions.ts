@@ -21,10 +21,10 @@ import type { Snapshot, TransactionSessions } from '../../tables/transactions/tr
 import { deleteRequest, putRequest } from '../../tables/transactions/write-request.ts';
 import type { BatchWriter } from '../../tables/writes/batch-writer.ts';
 import { type Reply, rawJson, reply, type ValueReply } from '../listener/reply.ts';
-import { idempotencyKeyHelp, idempotencyKeyOf } from '../routing/idempotency-key.ts';
+import { idempotencyKeyOf } from '../routing/idempotency-key.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { renderSession, renderSessionDetails } from './transaction-status.ts';
-import { committed } from './writes.ts';
+import { committed, writeHelp } from './writes.ts';
 
 const tag = 'transactions';
 const bytesMax = limits.batchBodyBytesMax;
@@ -49,7 +49,7 @@ function statelessCommit(writer: Pick<BatchWriter, 'commit'>): Route {
     path: '/db/v1/transactions/commit',
     access: 'tables',
     summary: 'Write to several tables if what was read has not changed since',
-    description: idempotencyKeyHelp,
+    description: writeHelp,
     tag: 'documents',
     body: { kind: 'bytes', schema: commitRequest, bytesMax, gzip: true },
     msgpack: true,

@@ -15,6 +15,8 @@ import { defineRoute, type Route } from '../routing/route.ts';
 
 const later = { description: 'Committed; what cannot be seen yet follows by itself' };
 const bytesMax = limits.batchBodyBytesMax;
+/** For the description of a route that writes documents. */
+export const writeHelp = `${idempotencyKeyHelp} A caller with a row filter writes documents that it sees, before and after: any other write is 403, and none of it is done.`;
 
 export function writeRoutes(writer: BatchWriter): Route[] {
   return [
@@ -23,7 +25,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       path: '/db/v1/tables/:table/batch',
       access: { table: 'write' },
       summary: 'Insert, delete and transform documents, all or nothing',
-      description: idempotencyKeyHelp,
+      description: writeHelp,
       tag: 'documents',
       body: { kind: 'bytes', schema: batchRequest, bytesMax, gzip: true },
       msgpack: true,
@@ -38,7 +40,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       path: '/db/v1/batch',
       access: 'tables',
       summary: 'Write to several tables, all or nothing',
-      description: idempotencyKeyHelp,
+      description: writeHelp,
       tag: 'documents',
       body: { kind: 'bytes', schema: multiBatchRequest, bytesMax, gzip: true },
       msgpack: true,
@@ -56,7 +58,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       path: '/db/v1/tables/:table/merge',
       access: { table: 'write' },
       summary: 'Make a range of keys equal to a page of an outside source',
-      description: idempotencyKeyHelp,
+      description: `${writeHelp} Documents between the keys that it does not see are left alone.`,
       tag: 'documents',
       body: { kind: 'bytes', schema: mergeRequest, bytesMax, gzip: true },
       msgpack: true,

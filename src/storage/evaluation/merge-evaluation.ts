@@ -1,9 +1,11 @@
 import { must } from '../../lib/assert.ts';
 import { type DocumentFrame, FrameBuilder, type RowKind, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { hasOrdinal } from '../../lib/ordinal-bits.ts';
 import { isPartDelete, partIdOfBody } from '../../lib/parts/part-body.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
 import type { KeyedRow } from '../range/stored-rows.ts';
-import { deletedIdsMax, type RangeWrite, type WriteCounts } from '../write-request.ts';
+import { deletedIdsMax, type MergeWindow, type RangeWrite, type WriteCounts } from '../write-request.ts';
 import { EdgeLists, isEdgeList } from './edge-lists.ts';
 import { type EvaluationContext, isExpired, partsMayOutlive } from './evaluation-context.ts';
 import { documentOfRow, putWithImage, removeWithImage, storePartWithImage } from './row-writes.ts';
@@ -53,9 +55,11 @@ export function evaluateMerge(
     for (const row of rows) storePartWithImage(stored, frame, row, { ordinal, isNew: false });
   };
   const visit = (held: KeyedRow) => {
-    counts.keysScanned += 1;
     const key = decoder.decode(held.key);
     const row = missing.get(key);
+    if (isThere(held, key, window)) counts.keysScanned += 1;
+    else if (row === undefined) return;
+    else if (!isExpired(held, context)) throw lookedAtBefore(key);
     if (!frame || row === undefined) {
       counts.deleted += 1;
       if (!window.dryRun) removeWithImage(file, images, held.key, held);
@@ -72,6 +76,8 @@ export function evaluateMerge(
     else upsertParts(changed, held);
   };
 
+  if (window.permitted?.withParts && file.state.nextSequence - 1 > window.permitted.throughSequence)
+    throw lookedAtBefore();
   let after: Uint8Array = encoder.encode(window.afterKey);
   const to = window.toKey === null ? behindAllKeys : encoder.encode(window.toKey);
   for (;;) {
@@ -82,6 +88,18 @@ export function evaluateMerge(
   }
   for (const row of missing.values()) upsert(row, null);
   return images.rowCount === 0 ? undefined : images.finish();
+}
+
+/** Whether the row is there for whoever merges. Fails with `transaction_conflict` where it has changed since it was looked at. */
+function isThere(held: KeyedRow, key: string, { permitted }: MergeWindow): boolean {
+  if (!permitted) return true;
+  if (held.sequence > permitted.throughSequence) throw lookedAtBefore(key);
+  return hasOrdinal(permitted.ordinals, held.ordinal);
+}
+
+function lookedAtBefore(key = ''): ServiceError {
+  const message = 'documents between the keys of the merge have changed meanwhile; send it again';
+  return new ServiceError('transaction_conflict', message, { details: { key } });
 }
 
 /** The part rows that lie behind a put. */

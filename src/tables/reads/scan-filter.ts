@@ -1,6 +1,7 @@
 import { isPanic, searchFailure } from '../../engine/engine-error.ts';
 import { matchingOrdinals } from '../../engine/native-query.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import { hasOrdinal } from '../../lib/ordinal-bits.ts';
 import { matchStored } from '../../query/execution/open-target.ts';
 import type { IndexedBodies } from '../../query/indexed-bodies.ts';
 import type { NativePlan } from '../../query/plan/native-plan.ts';
@@ -51,18 +52,14 @@ export class ScanFilter {
     const changed = documents.filter((document) => this.#deps.sequenceOf(document) > indexed.throughSequence);
     const changedMatch = changed.length === 0 ? [] : await this.#deps.stored(changed);
     const matchOfChanged = new Map(changed.map(({ ordinal }, at) => [ordinal, changedMatch[at] === true]));
-    return documents.map(({ ordinal }) => matchOfChanged.get(ordinal) ?? holds(indexed.ordinals, ordinal));
+    return documents.map(({ ordinal }) => matchOfChanged.get(ordinal) ?? hasOrdinal(indexed.ordinals, ordinal));
   }
 
   /** The answer of the index for a row whose body cannot be read; undefined where it has not seen it. */
   showed({ ordinal, sequence }: { ordinal: number; sequence: number }): boolean | undefined {
     const indexed = this.#indexed;
-    return indexed && sequence <= indexed.throughSequence ? holds(indexed.ordinals, ordinal) : undefined;
+    return indexed && sequence <= indexed.throughSequence ? hasOrdinal(indexed.ordinals, ordinal) : undefined;
   }
-}
-
-function holds(ordinals: Uint8Array, ordinal: number): boolean {
-  return (((ordinals[Math.floor(ordinal / 8)] ?? 0) >> (ordinal % 8)) & 1) === 1;
 }
 
 /** The filter of a table, and the readers of its documents. */

@@ -1,4 +1,4 @@
-import { type Caller, ownerOf, requireWholeTable } from '../../access/principal.ts';
+import { type Caller, ownerOf } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import {
   buildFrame,
@@ -147,7 +147,6 @@ export class BatchWriter {
   async #merge(tableName: string, body: Uint8Array, caller: Caller, request: NamedRequest): Promise<MergeResponse> {
     const started = this.#clock.monotonicMs();
     const table = this.#tables.get(tableName, caller, 'write');
-    requireWholeTable(caller, tableName, 'a merge');
     using _columns = await this.#keepColumns([table]);
     using lease = await table.lease();
     const scanned = await scanWrite(body, 'merge');
@@ -301,10 +300,10 @@ export class BatchWriter {
     using permitted =
       caller.rowFilter && (await PermittedWrites.open(parts, readSet, { tables: this.#tables, caller, at }));
     for (let attempt = 1; ; attempt += 1) {
-      const asserted = permitted ? await permitted.check(parts, readSet) : readSet;
-      const { enriched, read } = await this.#precompute(parts, by, at);
+      const judged = permitted ? await permitted.check(parts, readSet) : { parts, read: readSet };
+      const { enriched, read } = await this.#precompute(judged.parts, by, at);
       try {
-        return await this.#append(enriched, [...asserted, ...read], request, at, caller);
+        return await this.#append(enriched, [...judged.read, ...read], request, at, caller);
       } catch (error) {
         const isStale = isConflictOf(error, read) || permitted?.isStale(error);
         if (attempt === triesMax || !isStale) throw permitted ? permitted.shown(error) : error;

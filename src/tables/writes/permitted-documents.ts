@@ -100,13 +100,14 @@ function storedState(
 
 /**
  * Checks the rows of a write to a range. Fails with `forbidden` where the stored document of a key is hidden, and where the
- * document that the write leaves would be. Answers what has to stay as it is until the write is committed.
+ * document that the write leaves would be. Adds what has to stay as it is until the write is committed to `read`.
  */
 export async function checkPermitted(
   filtered: FilteredTable,
   range: IndexedRange,
   frame: DocumentFrame,
-): Promise<ReadAssertion[]> {
+  read: ReadAssertion[],
+): Promise<void> {
   const rowsOf = new Map<string, number[]>();
   await forEachYielding(frame.rowCount, (row) => {
     const kind = frame.kind(row);
@@ -116,7 +117,6 @@ export async function checkPermitted(
     if (rows) rows.push(row);
     else rowsOf.set(key, [row]);
   });
-  const read: ReadAssertion[] = [];
   for await (const states of storedStates(filtered, range, rowsOf.keys())) {
     for (const { key, isHidden, assertion } of states) {
       if (isHidden) throw notPermitted(key, filtered.table);
@@ -124,7 +124,6 @@ export async function checkPermitted(
     }
     await checkLeft(filtered, range, frame, states, rowsOf);
   }
-  return read;
 }
 
 /** Fails with `forbidden` where a document that the write leaves does not match. */
@@ -152,7 +151,7 @@ async function checkLeft(
   if (refused >= 0) throw notPermitted(left[refused]?.key ?? '', table);
 }
 
-function notPermitted(key: string, { name }: Table): ServiceError {
+export function notPermitted(key: string, { name }: Table): ServiceError {
   const message = `your row filter for table ${JSON.stringify(name)} does not permit the document ${JSON.stringify(key.slice(0, 64))}, as it is stored or as this write leaves it`;
   return new ServiceError('forbidden', message);
 }

@@ -5,10 +5,11 @@ import { readFrame } from '../../lib/document-frame.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { permittedRows } from '../../query/plan/permitted-rows.ts';
 import { changedSinceRead } from '../../storage/evaluation/row-evaluation.ts';
-import type { RangeId, ReadAssertion } from '../../storage/write-request.ts';
+import type { RangeId, RangeWrite, ReadAssertion } from '../../storage/write-request.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { checkPermitted, type FilteredTable, storedStates } from './permitted-documents.ts';
-import { rangesOf, type TableWrites } from './table-writes.ts';
+import { permittedWindow } from './permitted-window.ts';
+import type { TableWrites } from './table-writes.ts';
 
 /**
  * The writes of a caller that sees only some documents of a table, which are all that it may write: the stored document of a key
@@ -45,27 +46,29 @@ export class PermittedWrites implements Disposable {
   }
 
   /**
-   * What the commit has to find as it is now: in place of the versions that the caller has read, and beside them, those of the
-   * documents that the write was judged by. Fails with `forbidden`, and with `transaction_conflict` where the caller has read
-   * another version than it sees now; to it a hidden document is not there.
+   * The writes as the caller may do them, and what the commit has to find as it is now: in place of the versions that the caller
+   * has read, and beside them, those of the documents that the write was judged by. Fails with `forbidden`, and with
+   * `transaction_conflict` where the caller has read another version than it sees now; to it a hidden document is not there.
    */
-  async check(parts: readonly TableWrites[], readSet: readonly ReadAssertion[]): Promise<ReadAssertion[]> {
+  async check(
+    parts: readonly TableWrites[],
+    readSet: readonly ReadAssertion[],
+  ): Promise<{ parts: readonly TableWrites[]; read: ReadAssertion[] }> {
     const read = readSet.filter(({ table }) => !this.#filtered.has(table ?? ''));
     for (const filtered of this.#filtered.values()) {
       const own = readSet.filter(({ table }) => table === filtered.table.name);
       for (const [rangeId, items] of Map.groupBy(own, (item) => item.rangeId)) {
-        read.push(...(await checkReadSet(filtered, rangeOf(filtered, rangeId), items)));
+        await checkReadSet(filtered, rangeOf(filtered, rangeId), items, read);
       }
     }
+    const permitted: TableWrites[] = [];
     for (const part of parts) {
       const filtered = this.#filtered.get(part.table.name);
-      const ranges = rangesOf([part]);
-      for (const { frame, rangeId } of filtered ? part.writes : []) {
-        const range = must(ranges.get(rangeId), 'a range that is written');
-        if (filtered && frame) read.push(...(await checkPermitted(filtered, range, readFrame(frame))));
-      }
+      const writes: RangeWrite[] = [];
+      for (const write of part.writes) writes.push(filtered ? await checkWrite(filtered, write, read) : write);
+      permitted.push({ ...part, writes });
     }
-    return read;
+    return { parts: permitted, read };
   }
 
   /** Whether a commit has found another state than `check`, which has to judge the write again. */
@@ -86,14 +89,26 @@ export class PermittedWrites implements Disposable {
   }
 }
 
-/** Fails with `transaction_conflict` where a document has another version, as the caller sees it. */
+/** Adds what the write was judged by to `read`; a merge has it with itself. */
+async function checkWrite(filtered: FilteredTable, write: RangeWrite, read: ReadAssertion[]): Promise<RangeWrite> {
+  const range = rangeOf(filtered, write.rangeId);
+  const frame = write.frame && readFrame(write.frame);
+  if (write.merge) {
+    const permitted = await permittedWindow(filtered, range, write.merge, frame);
+    return { ...write, merge: { ...write.merge, permitted } };
+  }
+  if (frame) await checkPermitted(filtered, range, frame, read);
+  return write;
+}
+
+/** Adds what the versions were compared with to `read`. Fails with `transaction_conflict` where the caller sees another one. */
 async function checkReadSet(
   filtered: FilteredTable,
   range: IndexedRange,
   items: readonly ReadAssertion[],
-): Promise<ReadAssertion[]> {
+  read: ReadAssertion[],
+): Promise<void> {
   const itemsOf = Map.groupBy(items, ({ key }) => key);
-  const read: ReadAssertion[] = [];
   for await (const states of storedStates(filtered, range, itemsOf.keys())) {
     for (const { key, document, assertion } of states) {
       const seen = document ? range.stored.versionOf(document) : 0;
@@ -102,7 +117,6 @@ async function checkReadSet(
       if (assertion) read.push(assertion);
     }
   }
-  return read;
 }
 
 function rangeOf({ ranges }: FilteredTable, rangeId: RangeId): IndexedRange {

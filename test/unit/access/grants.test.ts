@@ -86,14 +86,14 @@ test('without authentication everyone may do everything', () => {
 describe('a row filter', () => {
   const filtered = (rowFilter: RowFilters) => ({ ...callerOf(everyone), rowFilter });
 
-  test('leaves reads of its tables, and takes every other use of them', () => {
+  test('leaves reads and writes of its tables, and takes their administration', () => {
     const caller = filtered({ books: { match_all: {} } });
-    expect(levels.filter((level) => allows(() => requireTable(caller, 'books', level)))).toEqual(['read']);
+    expect(levels.filter((level) => allows(() => requireTable(caller, 'books', level)))).toEqual(['read', 'write']);
     expect(levels.filter((level) => allows(() => requireTable(caller, 'plates', level)))).toEqual([...levels]);
     expect(allows(() => requireWholeTable(caller, 'books', 'explain'))).toBe(false);
     expect(allows(() => requireAdmin(caller))).toBe(false);
     const everywhere = filtered({ '*': { match_all: {} } });
-    expect(levels.filter((level) => allows(() => requireTable(everywhere, 'new', level)))).toEqual(['read']);
+    expect(levels.filter((level) => allows(() => requireTable(everywhere, 'new', level)))).toEqual(['read', 'write']);
   });
 
   test('of a table and of all tables must both match', () => {
