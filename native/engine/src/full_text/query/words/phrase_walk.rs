@@ -9,7 +9,7 @@ use tantivy::{DocId, Score};
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::words::position_lists::PositionLists;
-use crate::full_text::query::words::word_cursor::{FREQUENCIES, WordCursor, least_frequency};
+use crate::full_text::query::words::word_cursor::WordCursor;
 use crate::full_text::query::words::word_walks::{BlockTable, SEEK_RATIO, Visit, Watch};
 
 /// A word of a phrase. Its cursor weighs documents as the phrase does.
@@ -62,41 +62,41 @@ pub fn find_phrases(
     let is_rare = first.cursor.blocks.doc_freq() < second.cursor.blocks.doc_freq() / SEEK_RATIO;
     let mut watch = Watch::new(deadline);
     let mut table = BlockTable::new();
-    let (most_by_frequency, likely, ends) = (first.cursor.most_by_frequency(), Vec::new(), Vec::new());
-    let mut walk = PhraseWalk { first, second, others, lets_through, threshold, most_by_frequency, likely, ends };
-    // The first document that was not looked at, and the last one of a block that may exceed the threshold.
-    let (mut next, mut passed) = (0, 0);
-    while let Some((start, end)) = walk.first.cursor.next_block(next) {
-        watch.block()?;
-        if end > passed {
-            if !walk.may_exceed(start, end) {
-                next = end + 1;
-                continue;
-            }
-            passed = end;
+    let mut walk = PhraseWalk { first, second, others, lets_through, threshold, ends: Vec::new() };
+    let mut from = 0;
+    loop {
+        if from >= walk.first.cursor.blocks.block_len() {
+            walk.first.cursor.blocks.advance();
+            from = 0;
         }
-        let from = walk.first.cursor.blocks.seek(start);
-        if is_rare {
-            for at in from..walk.first.cursor.blocks.block_len() {
+        let docs = walk.first.cursor.blocks.docs();
+        let Some(&next) = docs.get(from) else { return Ok(()) };
+        let end = docs.len();
+        watch.block()?;
+        if walk.first.cursor.block_max_score() <= walk.threshold {
+            from = end;
+        } else if is_rare {
+            for at in from..end {
                 walk.look_up(at, visit);
             }
-            next = end + 1;
-            continue;
+            from = end;
+        } else {
+            let at = walk.second.cursor.blocks.seek(next);
+            let others = walk.second.cursor.blocks.docs().get(at..).unwrap_or(&[]);
+            // Only behind its last document a word has none at or after what is looked for.
+            let Some(&last) = others.last() else { return Ok(()) };
+            if walk.second.cursor.block_max_score() <= walk.threshold {
+                from += walk.first.cursor.blocks.docs()[from..].partition_point(|doc| *doc <= last);
+                continue;
+            }
+            let docs = &walk.first.cursor.blocks.docs()[from..];
+            let compared = table.compare(docs, &walk.second.cursor.blocks.docs()[at..]);
+            for (of_first, of_second) in table.common() {
+                walk.try_document(from + of_first, at + of_second, visit);
+            }
+            from += compared;
         }
-        let second = &mut walk.second.cursor;
-        let doc = walk.first.cursor.blocks.doc(from);
-        // Only behind its last document a word has none at or after what is looked for.
-        let Some((_, end_of_second)) = second.next_block(doc) else { return Ok(()) };
-        if second.ahead.most <= walk.threshold {
-            next = end.min(end_of_second) + 1;
-            continue;
-        }
-        let (docs, at) = (&walk.first.cursor.blocks.docs()[from..], second.blocks.seek(doc));
-        let compared = table.compare(docs, &second.blocks.docs()[at..]);
-        next = docs[compared - 1] + 1;
-        walk.try_documents(table.common().map(|(first, second)| (from + first, at + second)), visit);
     }
-    Ok(())
 }
 
 struct PhraseWalk<'p, 'a, L> {
@@ -106,50 +106,16 @@ struct PhraseWalk<'p, 'a, L> {
     others: &'p mut [PhraseMember<'a>],
     lets_through: L,
     threshold: Score,
-    /// What no document with the phrase so often scores more than.
-    most_by_frequency: [Score; FREQUENCIES],
-    /// Where both words have a document that may exceed the threshold.
-    likely: Vec<(usize, usize)>,
     ends: Vec<u32>,
 }
 
 impl<L: Fn(DocId) -> bool> PhraseWalk<'_, '_, L> {
-    /// Whether a document of this stretch, which is one of the first word's blocks, may score more than the threshold: as often as
-    /// each of its words is there at most, the phrase is.
-    fn may_exceed(&mut self, start: DocId, end: DocId) -> bool {
-        let threshold = self.threshold;
-        let others = std::iter::once(&mut *self.second).chain(self.others.iter_mut());
-        threshold <= 0.0
-            || (self.first.cursor.ahead.most > threshold
-                && others.map(|other| other.cursor.most_within(start, end)).all(|most| most > threshold))
-    }
-
     /// The document at `at` of the first word's block, if the second word has it.
     fn look_up(&mut self, at: usize, visit: Visit<'_>) {
         let doc = self.first.cursor.blocks.doc(at);
         let at_second = self.second.cursor.blocks.seek(doc);
         if self.second.cursor.blocks.doc(at_second) == doc {
-            self.try_documents(std::iter::once((at, at_second)), visit);
-        }
-    }
-
-    /// Documents that both words have, each at its position within its block. Their lengths are read only where the frequencies let
-    /// them exceed the threshold, and before any positions: they lie far apart, and are waited for together.
-    fn try_documents(&mut self, both: impl Iterator<Item = (usize, usize)>, visit: Visit<'_>) {
-        let (first, second) = (&self.first.cursor, &self.second.cursor);
-        let at_most = |at: &(usize, usize)| first.blocks.freq(at.0).min(second.blocks.freq(at.1));
-        let least = least_frequency(&self.most_by_frequency, self.threshold);
-        self.likely.clear();
-        self.likely.extend(both.filter(|at| at_most(at) >= least));
-        let mut kept = 0;
-        for number in 0..self.likely.len() {
-            let at = self.likely[number];
-            self.likely[kept] = at;
-            kept += usize::from(first.score_of(first.blocks.doc(at.0), at_most(&at)) > self.threshold);
-        }
-        for number in 0..kept {
-            let (at_first, at_second) = self.likely[number];
-            self.try_document(at_first, at_second, visit);
+            self.try_document(at, at_second, visit);
         }
     }
 

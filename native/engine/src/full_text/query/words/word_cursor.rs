@@ -92,7 +92,7 @@ impl WordCursor<'_> {
         match self.blocks.docs().get(at..) {
             Some(&[first, ..]) => {
                 let last = self.blocks.docs().last().copied().unwrap_or(first);
-                BlockAhead { number, first, last, most: self.most_in_decoded() }
+                BlockAhead { number, first, last, most: self.block_max_score() }
             }
             _ => BlockAhead { number, first: TERMINATED, last: TERMINATED, most: 0.0 },
         }
@@ -126,7 +126,7 @@ impl WordCursor<'_> {
     }
 
     /// The same of the block that is decoded.
-    fn most_in_decoded(&mut self) -> Score {
+    pub fn block_max_score(&mut self) -> Score {
         let stored = match &self.bounds {
             Some(bounds) => bounds.of_block(&mut self.blocks, &self.norms, self.most),
             None => self.blocks.block_max_score(&self.norms, self.weight),

@@ -14,7 +14,7 @@ use crate::full_text::query::words::word_cursor::{FREQUENCIES, WordCursor, least
 pub const SEEK_RATIO: u32 = 8;
 
 /// Documents that blocks of two words are compared over at once: a power of two.
-const TABLE_DOCS: usize = 16_384;
+const TABLE_DOCS: usize = 4_096;
 
 /// Blocks between two looks at the clock: a power of two.
 const BLOCKS_BETWEEN_LOOKS: usize = 64;
