@@ -39,6 +39,11 @@ const frameRows = 2_048;
 const liveRows = 1_024;
 /** Bytes that wait in memory for an index before the load waits, which is faster than any. */
 const queueBytesMax = 16 * 1_024 * 1_024;
+/**
+ * Bytes of rows behind which what their lines have left in JavaScript is collected, in some 20 ms. By itself a collection comes later: it
+ * is paced by the heap, and much of this are buffers, which lie outside.
+ */
+const collectedBytes = 16 * 1_024 * 1_024;
 const encoder = new TextEncoder();
 const noBytes = new Uint8Array(0);
 
@@ -54,6 +59,8 @@ export class RangeLoad {
   #cursor: LoadCursor = { file: 0, block: 0, byte: 0 };
   /** The last entry on its way into the log: while it is synced, the next one is made. */
   #appended: Promise<unknown> = Promise.resolve();
+  /** Of rows since the last collection. */
+  #uncollectedBytes = 0;
 
   constructor(deps: LoadDeps, table: Table, rangeId: number, source: RangeSource, signal: AbortSignal) {
     this.#deps = deps;
@@ -168,6 +175,7 @@ export class RangeLoad {
     await this.#keepUp();
     const timeMs = this.#deps.clock.nowMs();
     const frame = this.#frame.finish();
+    const { byteLength } = frame;
     this.#frame.clear();
     await this.#appended;
     failpoint('restore.before-entry');
@@ -179,6 +187,14 @@ export class RangeLoad {
     });
     // A failure is thrown where the result is awaited.
     this.#appended.catch(() => undefined);
+    this.#collect(byteLength);
+  }
+
+  #collect(bytes: number): void {
+    this.#uncollectedBytes += bytes;
+    if (this.#uncollectedBytes < collectedBytes) return;
+    this.#uncollectedBytes = 0;
+    Bun.gc(true);
   }
 
   /** Waits for indexes that are far behind. */
