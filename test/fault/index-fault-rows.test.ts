@@ -274,3 +274,74 @@ describe('a drop of what cannot be removed from the disk', () => {
     timeout,
   );
 });
+
+describe('a machine that lacks what an index needs', () => {
+  const indexes = {
+    v: { type: 'embeddings', external: true, dimension: 2 },
+    s: { type: 'embeddings', external: true, sparse: true },
+    g: { type: 'graph' },
+  };
+  const document = (i: number) => {
+    const _embeddings = { v: [i, 1], s: { indices: [i], values: [1] } };
+    return { words: 'amber', _embeddings, _edges: { g: { near: [{ target: 'k1' }] } } };
+  };
+  /** A stopped server whose indexes have files. */
+  const prepare = async (place: FaultPlace) => {
+    await using server = await place.start();
+    const wire = new WireClient(server.url);
+    await wire.createTable('t', { indexes });
+    const inserts = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`k${i}`, document(i)]));
+    expect((await wire.batch('t', { inserts, sync_level: 'full_index' })).status).toBe(201);
+    await server.stop();
+  };
+  const nearest = { table: 't', embeddings: { s: { indices: [7], values: [1] } }, indexes: ['s'], limit: 1 };
+
+  test.each([
+    ['EMFILE', 0],
+    ['EMFILE', 5],
+    ['ENOMEM', 0],
+    ['EACCES', 0],
+  ] as const)(
+    '%s behind %d openings of files: they are opened later, and not taken for damaged',
+    async (action, skip) => {
+      using place = new FaultPlace();
+      await prepare(place);
+      const lacks = place.control.arm({ calls: ['open'], path: '/indexes/', action, skip });
+      await using server = await place.start({ awaitReady: false });
+      const wire = new WireClient(server.url);
+      expect((await wire.batch('t', { inserts: { late: document(60) } })).status).toBe(201);
+      await until(async () => /"attempt":4/.test(server.log));
+      lacks.disarm();
+      await until(async () => (await wire.count('t').catch(() => 0)) === 51);
+      await until(async () => (await wire.query(nearest).catch(() => undefined))?.hits[0]?._id === 'k7');
+      expect(server.log).not.toContain('built again');
+    },
+    timeout,
+  );
+
+  test(
+    'a removal of old files: they stay, and the index goes on and is opened again beside them',
+    async () => {
+      using place = new FaultPlace();
+      await prepare(place);
+      const stuck = place.control.arm({ calls: ['unlink'], path: '/indexes/', action: 'EIO' });
+      for (let round = 0; round < 3; round += 1) {
+        const environment = { SUNDEW__INDEXING__CHECKPOINT_INTERVAL: '1s' };
+        await using server = await place.start({ environment });
+        const wire = new WireClient(server.url);
+        const before = stuck.acted;
+        const inserts = { [`late${round}`]: document(60 + round), k1: document(round) };
+        expect((await wire.batch('t', { inserts, sync_level: 'full_index' })).status).toBe(201);
+        await until(async () => stuck.acted > before);
+        expect(await wire.count('t')).toBe(51 + round);
+        expect((await server.stop()).code).toBe(0);
+        expect(server.log).not.toContain('an index failed');
+      }
+      place.control.disarmAll();
+      await using server = await place.start();
+      expect(await new WireClient(server.url).count('t')).toBe(53);
+      expect((await new WireClient(server.url).query(nearest)).hits[0]?._id).toBe('k7');
+    },
+    timeout,
+  );
+});

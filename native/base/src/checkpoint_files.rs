@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::directories_of_checkpoint;
-use crate::error::{EngineError, damaged, io_failed};
+use crate::error::{EngineError, damaged, io_failed, unreadable};
 use crate::failpoint;
 use crate::sparse_file::SparseFile;
 
@@ -112,7 +112,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
                 return Err(damaged(format!("{} is missing or has another length", file.name)));
             }
         }
-        files.remove_strays(&|_| false)?;
+        files.remove_strays(&|_| false);
         Ok(files)
     }
 
@@ -193,16 +193,11 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
 
     /// The checkpoint is durable. Removes files that it does not name, but for those of which `is_in_use` says that they
     /// are.
-    pub fn accept(
-        &mut self,
-        checkpoint: Checkpoint<State>,
-        is_in_use: &dyn Fn(&str) -> bool,
-    ) -> Result<(), EngineError> {
+    pub fn accept(&mut self, checkpoint: Checkpoint<State>, is_in_use: &dyn Fn(&str) -> bool) {
         failpoint::hit("checkpoint-files.before-removal");
         self.last = Some(checkpoint);
-        self.remove_strays(is_in_use)?;
+        self.remove_strays(is_in_use);
         failpoint::hit("checkpoint-files.after-removal");
-        Ok(())
     }
 
     /// The bytes of a file that a checkpoint names. Only its length is checked.
@@ -213,7 +208,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
             // shortened; a removed file stays readable through its map.
             unsafe { Mmap::map(&opened) }
         };
-        let map = open().map_err(|error| damaged(format!("{}: {error}", file.name)))?;
+        let map = open().map_err(|error| unreadable(&file.name, &error))?;
         if map.len() as u64 != file.bytes {
             return Err(damaged(format!("{} has another length", file.name)));
         }
@@ -222,7 +217,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
 
     /// The bytes of a file whose checksum they match. Error: `index_damaged`.
     pub fn read(&self, file: &NamedFile) -> Result<Vec<u8>, EngineError> {
-        let bytes = fs::read(self.root.join(&file.name)).map_err(|error| damaged(format!("{}: {error}", file.name)))?;
+        let bytes = fs::read(self.root.join(&file.name)).map_err(|error| unreadable(&file.name, &error))?;
         if bytes.len() as u64 != file.bytes || file.crc != Some(crc32fast::hash(&bytes)) {
             return Err(damaged(format!("{}: the checksum does not match", file.name)));
         }
@@ -248,27 +243,19 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         match checksum() {
             Ok(crc) if file.crc.is_none_or(|expected| crc == expected) => Ok(()),
             Ok(_) => Err(damaged(format!("{}: the checksum does not match", file.name))),
-            Err(error) => Err(damaged(format!("{}: {error}", file.name))),
+            Err(error) => Err(unreadable(&file.name, &error)),
         }
     }
 
-    fn remove_strays(&self, is_in_use: &dyn Fn(&str) -> bool) -> Result<(), EngineError> {
+    /// A file that cannot be removed costs only room until the next time.
+    fn remove_strays(&self, is_in_use: &dyn Fn(&str) -> bool) {
         let named = self.durable_files().iter().map(|file| file.name.as_str());
         let kept: HashSet<&str> = named.chain([CHECKPOINT]).collect();
-        let remove = || -> io::Result<()> {
-            let entries = match fs::read_dir(&self.root) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                entries => entries?,
-            };
-            for entry in entries {
-                let entry = entry?;
-                if !entry.file_name().to_str().is_some_and(|name| kept.contains(name) || is_in_use(name)) {
-                    fs::remove_file(entry.path())?;
-                }
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            if !entry.file_name().to_str().is_some_and(|name| kept.contains(name) || is_in_use(name)) {
+                let _ = fs::remove_file(entry.path());
             }
-            Ok(())
-        };
-        remove().map_err(io_failed("remove an old index file"))
+        }
     }
 }
 

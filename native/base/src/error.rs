@@ -37,5 +37,42 @@ pub fn damaged(message: impl Into<String>) -> EngineError {
 
 /// For `map_err`: what could not be done with a file of an index.
 pub fn io_failed(what: &'static str) -> impl Fn(io::Error) -> EngineError {
-    move |error| EngineError::internal(format!("{what}: {error}"))
+    move |error| lacks(&error).unwrap_or_else(|| EngineError::internal(format!("{what}: {error}")))
+}
+
+/// The error of a file of an index that is there as far as the index knows, and cannot be read.
+pub fn unreadable(name: &str, error: &io::Error) -> EngineError {
+    lacks(error).unwrap_or_else(|| damaged(format!("{name}: {error}")))
+}
+
+/// The error of a machine that lacks descriptors, memory, rights or room now, which says nothing of the file.
+fn lacks(error: &io::Error) -> Option<EngineError> {
+    let code = match error.raw_os_error()? {
+        libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EACCES | libc::EPERM => "unavailable",
+        libc::ENOSPC | libc::EDQUOT => "insufficient_storage",
+        libc::EROFS => "read_only",
+        _ => return None,
+    };
+    Some(EngineError::new(code, format!("an index cannot use its files now: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_machine_lacks_is_no_damage_of_a_file() {
+        for (number, code) in [
+            (libc::EMFILE, "unavailable"),
+            (libc::ENOMEM, "unavailable"),
+            (libc::ENOSPC, "insufficient_storage"),
+            (libc::EROFS, "read_only"),
+            (libc::EIO, "index_damaged"),
+            (libc::ENOENT, "index_damaged"),
+        ] {
+            assert_eq!(unreadable("a file", &io::Error::from_raw_os_error(number)).code, code);
+        }
+        assert_eq!(io_failed("read")(io::Error::from_raw_os_error(libc::EMFILE)).code, "unavailable");
+        assert_eq!(io_failed("read")(io::Error::other("odd")).code, "internal");
+    }
 }

@@ -110,7 +110,8 @@ mod tests {
             let draft = files.draft(&checkpoint)?.expect("something is new");
             Ok(WrittenCheckpoint::new(self.sequence, Instant::now(), draft, move |is_last| {
                 assert!(is_last);
-                files.accept(checkpoint, &|_| false)
+                files.accept(checkpoint, &|_| false);
+                Ok(())
             }))
         }
         fn apply(&self, _: &[u8]) -> Result<ApplyReport, EngineError> {

@@ -102,8 +102,8 @@ impl SegmentFiles {
     }
 
     /// Notes that the written files are durable.
-    pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) -> Result<(), EngineError> {
-        self.files.accept(checkpoint, &|_| false)
+    pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) {
+        self.files.accept(checkpoint, &|_| false);
     }
 
     pub fn is_durable(&self, id: u64) -> bool {

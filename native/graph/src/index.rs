@@ -213,7 +213,7 @@ impl DerivedIndex for GraphIndex {
         let sequence = checkpoint.sequence;
         let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
         Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {
-            durable.accept(checkpoint)?;
+            durable.accept(checkpoint);
             self.checkpoint_sequence.store(sequence, Ordering::Release);
             if !is_last {
                 // No commit comes meanwhile: it would be undone.

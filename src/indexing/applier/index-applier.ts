@@ -12,12 +12,12 @@ import { ConditionWaiters } from './condition-waiters.ts';
 import { DamageWatch } from './damage-watch.ts';
 import { letFrameGo } from './held-frames.ts';
 import { HeldWriter } from './held-writer.ts';
-import { isIndexDamage } from './index-damage.ts';
+import { isIndexDamage, isOfMachine } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
 import { PageQueue, type QueuedPage } from './page-queue.ts';
 
-/** Attempts with what the checkpoint holds before the index is wiped and rebuilt from the documents. */
-const attemptsBeforeRebuild = 3;
+/** Faults with what the checkpoint holds, one after another, before the index is wiped and rebuilt from the documents. */
+const faultsBeforeRebuild = 3;
 /** The bounds of what an index takes of its backlog when it is closed: pages of the feed, and bytes of one. */
 const lastPagesMax = 4;
 const lastPageBytesMax = 256 * 1_024;
@@ -202,20 +202,24 @@ export class IndexApplier implements Service {
   /**
    * Looks for damage in the files of the open index. True when there is: it is closed then, and built from the documents.
    */
-  lookForDamage(signal: AbortSignal): Promise<boolean> {
-    return this.#isClosedFor(this.#damage.look(), signal);
-  }
-
-  /** As `lookForDamage`, for a search over the index that has panicked: one that panics again over sound files is closed, too. */
-  panicked(signal: AbortSignal): Promise<boolean> {
-    return this.#isClosedFor(this.#damage.panicked(), signal);
-  }
-
-  async #isClosedFor(damage: Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+  async lookForDamage(signal: AbortSignal): Promise<boolean> {
     const { index } = this;
-    if (!(await damage)) return false;
-    await this.#waiters.when(() => this.index !== index || !this.#damage.isSuspect, signal);
+    if (!(await this.#damage.look())) return false;
+    await this.#whenConfirmed(index, signal);
     return this.index !== index;
+  }
+
+  /** The engine has failed at a search over the index. True when another attempt may work (`DamageWatch`). */
+  async searchFailed(signal: AbortSignal): Promise<boolean> {
+    const { index } = this;
+    if (!(await this.#damage.searchFailed())) return false;
+    await this.#whenConfirmed(index, signal);
+    return true;
+  }
+
+  /** Resolves when an index that is suspect is closed, or no longer suspect. */
+  async #whenConfirmed(index: RangeIndex | undefined, signal: AbortSignal): Promise<void> {
+    await this.#waiters.when(() => this.index !== index || !this.#damage.isSuspect, signal);
   }
 
   /** As `whenLive`, for `hasReplayed`. */
@@ -256,16 +260,18 @@ export class IndexApplier implements Service {
 
   /** Follows the range until the signal is aborted. A fault of the index is met here; what throws is a fault of ours. */
   async run(signal: AbortSignal): Promise<void> {
-    let attempt = 0;
+    let [attempt, faults] = [0, 0];
     if (this.index) await this.#closeQuietly();
     while (!signal.aborted) {
       try {
-        await this.#openIndex(attempt >= attemptsBeforeRebuild);
+        await this.#openIndex(faults >= faultsBeforeRebuild);
         await this.#follow(() => {
-          attempt = 0;
+          [attempt, faults] = [0, 0];
         });
       } catch (error) {
-        attempt = isIndexDamage(error) ? attemptsBeforeRebuild : attempt + 1;
+        attempt += 1;
+        if (isIndexDamage(error)) faults = faultsBeforeRebuild;
+        else if (!isOfMachine(error)) faults += 1;
         await this.#fail(error, attempt);
       }
     }

@@ -5,6 +5,7 @@ import { IndexApplier } from '../../../src/indexing/applier/index-applier.ts';
 import type { ChangePage, RangeIndex } from '../../../src/indexing/range-index.ts';
 import { WriterBudget } from '../../../src/indexing/writer-budget.ts';
 import { FrameBuilder, readFrame, rowKind } from '../../../src/lib/document-frame.ts';
+import { ServiceError } from '../../../src/protocol/service-error.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 
 const bounds: ApplierOptions = {
@@ -39,6 +40,7 @@ class Bench {
   commits = 0;
   verified = 0;
   failNextApply: Error | undefined;
+  failApply: Error | undefined;
   /** Set while rows wait for background work of the index, which a close that is announced calls off. */
   room: PromiseWithResolvers<void> | undefined;
   /** A listener of failures that fails itself. */
@@ -95,7 +97,7 @@ class Bench {
       handle: 1,
       openedAtSequence: this.durable,
       apply: async (bytes) => {
-        const error = this.failNextApply;
+        const error = this.failNextApply ?? this.failApply;
         this.failNextApply = undefined;
         if (error) throw error;
         await this.room?.promise;
@@ -288,6 +290,32 @@ describe('an index applier', () => {
     await bench.applier.close();
   });
 
+  test('what the machine lacks is waited for, however often: the index is not wiped for it', async () => {
+    const bench = new Bench(2);
+    await settle();
+    bench.failApply = new ServiceError('insufficient_storage', 'the disk is full');
+    bench.write();
+    for (let attempt = 0; attempt < 8; attempt += 1) await bench.clock.advance(30_000);
+    expect(bench.failures.length).toBeGreaterThan(5);
+    bench.failApply = undefined;
+    await bench.clock.advance(30_000);
+    expect([bench.wipes.includes(true), bench.visible]).toEqual([false, 3]);
+    await bench.applier.close();
+  });
+
+  test('an index that fails again and again is wiped', async () => {
+    const bench = new Bench(2);
+    await settle();
+    bench.failApply = new Error('what cannot be');
+    bench.write();
+    for (let attempt = 0; attempt < 4; attempt += 1) await bench.clock.advance(30_000);
+    expect(bench.wipes.includes(true)).toBe(true);
+    bench.failApply = undefined;
+    await bench.clock.advance(30_000);
+    expect(bench.visible).toBe(3);
+    await bench.applier.close();
+  });
+
   test('a fault in what hears of a failure does not end it', async () => {
     const bench = new Bench();
     await settle();
@@ -342,17 +370,19 @@ describe('an index applier', () => {
     await sound.applier.close();
   });
 
-  test('searches that panic over sound files have it built again, once, and a single panic does not', async () => {
+  test('searches that fail over sound files have it built again, once, and a single failure does not', async () => {
     let rebuilds = 1;
     const { signal } = new AbortController();
     const bench = new Bench(3, false, { mayDoubt: () => rebuilds-- > 0 });
     await settle();
-    expect(await bench.applier.panicked(signal)).toBe(false);
+    expect(await bench.applier.searchFailed(signal)).toBe(true);
     expect([bench.wipes, bench.verified]).toEqual([[false], 1]);
-    expect(await bench.applier.panicked(signal)).toBe(true);
+    expect(await bench.applier.searchFailed(signal)).toBe(true);
     await settle();
     expect([bench.wipes, bench.visible, bench.applier.state]).toEqual([[false, true], 3, 'live']);
-    for (let panics = 0; panics < 5; panics += 1) expect(await bench.applier.panicked(signal)).toBe(false);
+    const again: boolean[] = [];
+    for (let failures = 0; failures < 4; failures += 1) again.push(await bench.applier.searchFailed(signal));
+    expect(again).toEqual([true, false, false, false]);
     await settle();
     expect(bench.wipes).toEqual([false, true]);
     await bench.applier.close();

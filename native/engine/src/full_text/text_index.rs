@@ -368,7 +368,7 @@ impl DerivedIndex for TextIndex {
         let sequence = checkpoint.sequence;
         let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
         Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {
-            accept_checkpoint(&self.directory, &mut files, checkpoint)?;
+            accept_checkpoint(&self.directory, &mut files, checkpoint);
             self.checkpoint_sequence.store(sequence, Ordering::Release);
             if !is_last {
                 // Readers of files that were in memory now read the disk's.

@@ -196,9 +196,9 @@ impl Checkpoints {
     }
 
     /// Notes that the written files are durable.
-    pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) -> Result<(), EngineError> {
+    pub fn accept(&mut self, checkpoint: Checkpoint<SegmentsState>) {
         let segment_files = &self.segment_files;
-        self.files.accept(checkpoint, &|name| segment_files.is_in_use(name))
+        self.files.accept(checkpoint, &|name| segment_files.is_in_use(name));
     }
 
     /// Writes the files of a segment that are not written yet, and names all of its files.

@@ -302,7 +302,7 @@ impl DerivedIndex for DenseIndex {
             return Ok(WrittenCheckpoint::nothing(sequence));
         };
         Ok(WrittenCheckpoint::new(sequence, started, draft, move |_| {
-            checkpoints.accept(checkpoint)?;
+            checkpoints.accept(checkpoint);
             self.disk_bytes.store(checkpoints.bytes(), Ordering::Relaxed);
             self.checkpoint_sequence.store(sequence, Ordering::Release);
             Ok(())

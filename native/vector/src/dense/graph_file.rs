@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use sundew_base::error::{EngineError, damaged, io_failed};
+use sundew_base::error::{EngineError, io_failed, unreadable};
 
 use super::graph::Graph;
 use super::options::DenseOptions;
@@ -23,7 +23,7 @@ pub fn map_graph(
     options: &DenseOptions,
 ) -> Result<GraphRows, EngineError> {
     let opened = File::open(written.file.path());
-    let file = opened.map_err(|error| damaged(format!("{}: {error}", written.file.name)))?;
+    let file = opened.map_err(|error| unreadable(&written.file.name, &error))?;
     let graph = Graph::map(options.metric, &file, options.dimension as usize, count)?;
     Ok(GraphRows::in_file(graph, written, rows))
 }

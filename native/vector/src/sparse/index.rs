@@ -181,7 +181,7 @@ impl DerivedIndex for SparseIndex {
         let sequence = checkpoint.sequence;
         let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
         Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {
-            durable.accept(checkpoint)?;
+            durable.accept(checkpoint);
             self.checkpoint_sequence.store(sequence, Ordering::Release);
             if is_last { Ok(()) } else { durable_segments::read_from_disk(&durable, &self.segments) }
         }))

@@ -106,11 +106,7 @@ pub fn write_checkpoint(
 }
 
 /// The checkpoint is durable: its files are read from disk, and what only an older one named may go.
-pub fn accept_checkpoint(
-    directory: &IndexDirectory,
-    files: &mut TextFiles,
-    checkpoint: TextCheckpoint,
-) -> Result<(), EngineError> {
+pub fn accept_checkpoint(directory: &IndexDirectory, files: &mut TextFiles, checkpoint: TextCheckpoint) {
     let mut names = HashSet::with_capacity(checkpoint.files.len());
     for file in &checkpoint.files {
         let name = PathBuf::from(&file.name);
@@ -118,6 +114,6 @@ pub fn accept_checkpoint(
         names.insert(name);
     }
     // The directory knows which of the other files are still read or written.
-    files.accept(checkpoint, &|_| true)?;
-    directory.finish_checkpoint(names).map_err(io_failed("remove an old index file"))
+    files.accept(checkpoint, &|_| true);
+    directory.finish_checkpoint(names);
 }

@@ -12,13 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use sundew_base::disk::available_bytes;
 use tantivy::Directory;
-use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::error::{DeleteError, LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
     DirectoryLock, FileHandle, FileSlice, Lock, MmapDirectory, OwnedBytes, WatchCallback, WatchHandle, WritePtr,
 };
 
 use super::file_writer::{FileStore, FileWriter};
 use super::locks::LockTable;
+use crate::full_text::errors::of_system;
 
 pub const META_FILE: &str = "meta.json";
 pub const MANAGED_FILE: &str = ".managed.json";
@@ -86,7 +87,10 @@ impl IndexDirectory {
         memory_files_bytes_max: usize,
         checkpoint: Option<RestoredCheckpoint>,
     ) -> io::Result<Self> {
-        let mapped = MmapDirectory::open(root).map_err(|error| io::Error::other(error.to_string()))?;
+        let mapped = MmapDirectory::open(root).map_err(|error| match error {
+            OpenDirectoryError::IoError { io_error, .. } => of_system(&io_error),
+            other => io::Error::other(other.to_string()),
+        })?;
         let mut state = State::default();
         if let Some(restored) = checkpoint {
             state.pinned = restored.files.keys().cloned().collect();
@@ -167,8 +171,9 @@ impl IndexDirectory {
         state.on_disk.insert(name.to_owned(), bytes);
     }
 
-    /// The checkpoint that names exactly `files` is durable: what only an older one named may go.
-    pub fn finish_checkpoint(&self, files: HashSet<PathBuf>) -> io::Result<()> {
+    /// The checkpoint that names exactly `files` is durable: what only an older one named may go. What cannot be removed
+    /// goes when the index is next opened.
+    pub fn finish_checkpoint(&self, files: HashSet<PathBuf>) {
         let mut deletable = Vec::new();
         {
             let mut state = self.state();
@@ -184,16 +189,8 @@ impl IndexDirectory {
             state.pinned = files;
         }
         for name in deletable {
-            remove_if_there(&self.path_on_disk(&name)?)?;
+            let _ = self.path_on_disk(&name).and_then(fs::remove_file);
         }
-        Ok(())
-    }
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }
 
@@ -228,7 +225,7 @@ impl FileStore for IndexDirectory {
     fn abandon(&self, name: &Path) {
         self.state().being_written.remove(name);
         // What cannot be removed now is with the next opening.
-        let _ = self.path_on_disk(name).and_then(|path| remove_if_there(&path));
+        let _ = self.path_on_disk(name).and_then(fs::remove_file);
     }
 
     fn finish_in_memory(&self, name: &Path, mut bytes: Vec<u8>) {

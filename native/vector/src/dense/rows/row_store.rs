@@ -9,7 +9,7 @@ use memmap2::{Advice, Mmap, MmapOptions};
 use sundew_base::error::EngineError;
 
 use crate::dense::segment_files::{SegmentFile, WrittenFile};
-use sundew_base::error::{damaged, io_failed};
+use sundew_base::error::{damaged, io_failed, unreadable};
 
 pub enum RowStore {
     Memory(Vec<f32>),
@@ -26,7 +26,7 @@ impl MappedRows {
     pub fn map(written: WrittenFile, offset: usize, bytes: usize) -> Result<Self, EngineError> {
         assert_eq!(offset % align_of::<f32>(), 0, "rows of a map are read in place");
         let name = &written.file.name;
-        let handle = File::open(written.file.path()).map_err(|error| damaged(format!("{name}: {error}")))?;
+        let handle = File::open(written.file.path()).map_err(|error| unreadable(name, &error))?;
         let length = handle.metadata().map_err(io_failed("open a row file"))?.len();
         if length < (offset + bytes) as u64 {
             return Err(damaged(format!("{name} has {length} bytes, fewer than {}", offset + bytes)));
