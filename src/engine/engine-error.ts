@@ -16,6 +16,9 @@ export class IndexFaultError extends Error {
   }
 }
 
+/** The engine could not do what it must be able to. */
+class EngineAssertionError extends AssertionError {}
+
 /** Translates what the addon threw; everything that is not a documented answer is a fault of ours. */
 function translateEngineError(error: unknown): Error {
   const message = error instanceof Error ? error.message : String(error);
@@ -29,12 +32,16 @@ function translateEngineError(error: unknown): Error {
     });
   }
   if (isErrorCode(code) && code !== 'internal') return new ServiceError(code, message, { cause: error });
-  return new AssertionError(`native engine: ${message}`, { cause: error });
+  return new EngineAssertionError(`native engine: ${message}`, { cause: error });
 }
 
-/** The engine has panicked: files that do not hold what they should are a cause. */
-export function isPanic(error: unknown): error is ServiceError {
+function isPanic(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code === 'engine_panic';
+}
+
+/** The engine has failed at something that it must be able to do: files that do not hold what they should are a cause. */
+export function isEngineFault(error: unknown): boolean {
+  return isPanic(error) || error instanceof EngineAssertionError || error instanceof IndexFaultError;
 }
 
 /**
@@ -42,6 +49,10 @@ export function isPanic(error: unknown): error is ServiceError {
  * cannot carry it out.
  */
 export function searchFailure(error: unknown): unknown {
+  if (error instanceof IndexFaultError) {
+    const message = 'an index is damaged, and built again from the documents; try again shortly';
+    return new ServiceError('unavailable', message, { cause: error });
+  }
   if (!isPanic(error)) return error;
   const { details, cause } = error;
   const message = 'the native engine fails on this query over sound indexes: it is not supported; ask in another way';

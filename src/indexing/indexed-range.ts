@@ -252,9 +252,9 @@ export class IndexedRange {
     return (await Promise.all(looks)).includes(true);
   }
 
-  /** As `lookForDamage`, for a search over these indexes that has panicked. */
-  async panicked(signal: AbortSignal, indexNames: readonly string[]): Promise<boolean> {
-    const looks = indexNames.map((name) => this.applier(name)?.panicked(signal) ?? false);
+  /** The engine has failed at a search over these indexes. True when another attempt may work. */
+  async searchFailed(signal: AbortSignal, indexNames: readonly string[]): Promise<boolean> {
+    const looks = indexNames.map((name) => this.applier(name)?.searchFailed(signal) ?? false);
     return (await Promise.all(looks)).includes(true);
   }
 

@@ -1,5 +1,5 @@
 import { type Caller, requireTable } from '../access/principal.ts';
-import { isPanic, searchFailure } from '../engine/engine-error.ts';
+import { isEngineFault, searchFailure } from '../engine/engine-error.ts';
 import { textLegName } from '../index-kinds/full-text.ts';
 import { must } from '../lib/assert.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -159,8 +159,8 @@ export class QueryService {
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
     // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
     const again = async (error: unknown) => {
-      if (isPanic(error)) await target.panicked();
-      if (target.isOpen() || attempt === attemptsMax) throw searchFailure(error);
+      const isWorthAnother = !target.isOpen() || (isEngineFault(error) && (await target.searchFailed()));
+      if (!isWorthAnother || attempt === attemptsMax) throw searchFailure(error);
       return this.#answer(request, pathTable, caller, attempt + 1);
     };
     let executed: ExecutedQuery;

@@ -3,8 +3,8 @@ import { type Clock, pause } from '../../lib/clock.ts';
 import type { RangeIndex } from '../range-index.ts';
 import { isIndexDamage } from './index-damage.ts';
 
-/** Panics of searches over files that hold what they should, after which they are doubted all the same. */
-const panicsMax = 2;
+/** Searches at which the engine may fail over files that hold what they should before they are doubted all the same. */
+const failuresMax = 2;
 
 /** The least time between two looks that were asked for at an index whose files held what they should, in milliseconds. */
 const lookAgainMs = 60_000;
@@ -15,7 +15,7 @@ interface DamageWatchDeps {
   delayMs: number;
   signal: AbortSignal;
   onSuspect(): void;
-  /** Whether the index may be built again because searches panic; true once for each index of a process. */
+  /** Whether the index may be built again because searches fail; true once for each index of a process. */
   mayDoubt(): boolean;
 }
 
@@ -24,9 +24,9 @@ export class DamageWatch {
   readonly #deps: DamageWatchDeps;
   #watched: RangeIndex | undefined;
   #isSuspect = false;
-  /** Its checksums are right, and searches panic over it nevertheless. */
+  /** Its checksums are right, and searches over it fail nevertheless. */
   #isDoubted = false;
-  #panics = 0;
+  #failures = 0;
   #looking: Promise<void> | undefined;
   /** Monotonic. */
   #lookedMs = Number.NEGATIVE_INFINITY;
@@ -35,7 +35,7 @@ export class DamageWatch {
     this.#deps = deps;
   }
 
-  /** A look has found damage, or searches have panicked. */
+  /** A look has found damage, or searches have failed. */
   get isSuspect(): boolean {
     return this.#isSuspect || this.#isDoubted;
   }
@@ -45,7 +45,7 @@ export class DamageWatch {
     this.#watched = index;
     this.#isSuspect = false;
     this.#isDoubted = false;
-    this.#panics = 0;
+    this.#failures = 0;
     this.#lookedMs = Number.NEGATIVE_INFINITY;
     if (index.openedAtSequence === 0) return;
     const { clock, delayMs, signal } = this.#deps;
@@ -63,15 +63,16 @@ export class DamageWatch {
   }
 
   /**
-   * As `look`, for a search over the index that has panicked. Checksums are no proof of files that came from elsewhere, so a
-   * panic that comes again counts as damage, once: where the index was built again, the query is what the engine cannot do.
+   * The engine has failed at a search over the index. True when another attempt may work: the first time, and where the index
+   * is damaged, or closed. Checksums are no proof of files that came from elsewhere, so a failure that comes again counts as damage, once:
+   * where the index was built again, the query is what the engine cannot do.
    */
-  async panicked(): Promise<boolean> {
+  async searchFailed(): Promise<boolean> {
     const index = this.#watched;
-    if (await this.look()) return true;
-    if (!index || this.#watched !== index) return false;
-    this.#panics += 1;
-    if (this.#panics < panicsMax || !this.#deps.mayDoubt()) return false;
+    if ((await this.look()) || !index || this.#watched !== index) return true;
+    this.#failures += 1;
+    if (this.#isDoubted || this.#failures < failuresMax) return true;
+    if (!this.#deps.mayDoubt()) return false;
     this.#isDoubted = true;
     this.#deps.onSuspect();
     return true;
@@ -84,7 +85,7 @@ export class DamageWatch {
 
   /** Asks again, because a merge may have removed a file under the first look. Throws when the damage is real. */
   async confirm(): Promise<void> {
-    if (this.#isDoubted) throw new IndexFaultError('index_damaged', 'searches panic over files with right checksums');
+    if (this.#isDoubted) throw new IndexFaultError('index_damaged', 'searches fail over files with right checksums');
     if (this.#isSuspect) await this.#watched?.verify();
     this.#isSuspect = false;
   }

@@ -27,8 +27,11 @@ const listedHandle = 0;
 interface OpenTarget extends QueryTarget {
   /** The indexes that were taken are still those that serve. */
   isOpen(): boolean;
-  /** A search has panicked: indexes whose files are damaged, or that panic again, are closed, and built from the documents. */
-  panicked(): Promise<void>;
+  /**
+   * The engine has failed at a search: indexes whose files are damaged, or over which it fails again, are closed, and built from
+   * the documents. True when another attempt may work.
+   */
+  searchFailed(): Promise<boolean>;
 }
 
 /** A table whose ranges are held open. */
@@ -67,8 +70,9 @@ export async function openTarget(
   const taken = handles();
   return {
     isOpen: () => handles().every((handle, at) => handle === taken[at]),
-    panicked: async () => {
-      await Promise.all(ranges.map((range) => range.panicked(caller.signal, names)));
+    searchFailed: async () => {
+      const looks = ranges.map((range) => range.searchFailed(caller.signal, names));
+      return (await Promise.all(looks)).includes(true);
     },
     tableName: table.name,
     freshness: freshnessOf(searched),

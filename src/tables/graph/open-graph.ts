@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import { isPanic, searchFailure } from '../../engine/engine-error.ts';
+import { isEngineFault, searchFailure } from '../../engine/engine-error.ts';
 import {
   type GraphCaller,
   graphBodyInline,
@@ -80,7 +80,7 @@ export class OpenGraph {
       return graphBodyInline(this.#handles(), this.#whole(request), removedTargetsOf(this.#ranges));
     } catch (error) {
       // The search meets the fault as well, and looks for its cause.
-      if (isPanic(error)) return null;
+      if (isEngineFault(error)) return null;
       throw error;
     }
   }
@@ -91,13 +91,17 @@ export class OpenGraph {
     try {
       return await searchGraph(handles, this.#whole(request), removedTargetsOf(this.#ranges), caller);
     } catch (error) {
-      const names = [this.definition.name];
-      if (isPanic(error)) await Promise.all(this.#ranges.map((range) => range.panicked(caller.signal, names)));
       // A repair or a drop has closed an index between two looks at it.
       const isOpen = this.#handles().every((handle, at) => handle === handles[at]);
-      if (isOpen || attempt === attemptsMax) throw searchFailure(error);
+      const isWorthAnother = !isOpen || (isEngineFault(error) && (await this.#searchFailed(caller.signal)));
+      if (!isWorthAnother || attempt === attemptsMax) throw searchFailure(error);
       return this.search(request, caller, attempt + 1);
     }
+  }
+
+  async #searchFailed(signal: AbortSignal): Promise<boolean> {
+    const looks = this.#ranges.map((range) => range.searchFailed(signal, [this.definition.name]));
+    return (await Promise.all(looks)).includes(true);
   }
 
   /** Documents with edges that are gone, `limit` edges at most: expired, or leading to documents that were deleted. */

@@ -1,4 +1,4 @@
-import { isPanic, searchFailure } from '../../engine/engine-error.ts';
+import { isEngineFault, searchFailure } from '../../engine/engine-error.ts';
 import { matchingOrdinals } from '../../engine/native-query.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { hasOrdinal } from '../../lib/ordinal-bits.ts';
@@ -102,16 +102,18 @@ async function indexedMatches(
   signal: AbortSignal,
 ): Promise<IndexedMatches | undefined> {
   const applier = range.applier(table.servingIndex.name);
-  if (!applier?.isServing || !applier.index) return undefined;
+  const index = applier?.index;
+  if (!applier?.isServing || !index) return undefined;
   // Read first: what the index shows by the time that it is asked is this or more.
   const throughSequence = applier.progress.published;
   try {
-    const ordinals = await matchingOrdinals(applier.index.handle, JSON.stringify(plan), { signal });
+    const ordinals = await matchingOrdinals(index.handle, JSON.stringify(plan), { signal });
     return { throughSequence, ordinals };
   } catch (error) {
     if (signal.aborted) return undefined;
-    // Bodies are matched in place of an index whose files are damaged.
-    if (isPanic(error) && (await applier.panicked(signal))) return undefined;
+    // Bodies are matched in place of an index that may be damaged.
+    if (applier.index !== index) return undefined;
+    if (isEngineFault(error) && (await applier.searchFailed(signal))) return undefined;
     throw searchFailure(error);
   }
 }
