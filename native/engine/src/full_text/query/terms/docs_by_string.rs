@@ -39,8 +39,8 @@ const WANTED_SHARE: usize = 32;
 /// Where one string in fewer has another beginning than the one before it, fewer bytes of the beginnings are kept.
 const STRINGS_A_BEGINNING: usize = 16;
 
-/// Beginnings that are kept whatever the number of strings.
-const BEGINNINGS_MIN: usize = 256;
+/// Beginnings that are kept whatever the number of strings: of a hundred thousand, as many as tell nearly all of them apart.
+const BEGINNINGS_MIN: usize = 1 << 16;
 
 /// The documents of a segment in the order of their strings.
 pub struct StringDocs {
@@ -57,7 +57,7 @@ pub struct StringDocs {
 }
 
 impl StringDocs {
-    fn read(strings: &StrColumn, max_doc: DocId) -> io::Result<Self> {
+    fn read(strings: &StrColumn, max_doc: DocId, beginnings_min: usize) -> io::Result<Self> {
         let mut starts = vec![0u32; strings.num_terms() + 1];
         let all = || (0..max_doc).flat_map(|doc| strings.ords().values_for_doc(doc).map(move |string| (string, doc)));
         for (string, _) in all() {
@@ -73,7 +73,7 @@ impl StringDocs {
             next[string as usize] += 1;
         }
         let is_each_once = starts.iter().zip(0..).all(|(start, string)| *start == string);
-        let (beginnings, firsts, width) = beginnings(strings)?;
+        let (beginnings, firsts, width) = beginnings(strings, beginnings_min)?;
         Ok(Self {
             beginnings: beginnings.into_boxed_slice(),
             firsts: firsts.into_boxed_slice(),
@@ -119,8 +119,8 @@ impl StringDocs {
 }
 
 /// How the strings begin, the first string of each beginning, and the bytes of a beginning: as many as leave few of them.
-fn beginnings(strings: &StrColumn) -> io::Result<(Vec<u64>, Vec<u32>, usize)> {
-    let most = BEGINNINGS_MIN.max(strings.num_terms() / STRINGS_A_BEGINNING);
+fn beginnings(strings: &StrColumn, beginnings_min: usize) -> io::Result<(Vec<u64>, Vec<u32>, usize)> {
+    let most = beginnings_min.max(strings.num_terms() / STRINGS_A_BEGINNING);
     let (mut beginnings, mut firsts, mut width) = (Vec::new(), Vec::new(), size_of::<u64>());
     let mut all = strings.dictionary().stream()?;
     while all.advance() {
@@ -207,7 +207,7 @@ impl DocsByString {
         let (this, strings, max_doc) = (Arc::clone(self), strings.clone(), reader.max_doc());
         beside_queries(move || {
             // Where the column cannot be read, searches go on without, and say so.
-            if let Ok(docs) = StringDocs::read(&strings, max_doc) {
+            if let Ok(docs) = StringDocs::read(&strings, max_doc, BEGINNINGS_MIN) {
                 this.keep(name, docs);
             }
         });
@@ -260,7 +260,7 @@ mod tests {
         let strings = |doc: usize| (0..doc % 3).map(|at| format!("{:04}", doc * (at + 7) % 401)).collect();
         let documents: Vec<Vec<String>> = (0..1_000).map(strings).collect();
         let column = column(&documents);
-        let back = StringDocs::read(&column, documents.len() as DocId).expect("a column in memory");
+        let back = StringDocs::read(&column, documents.len() as DocId, BEGINNINGS_MIN).expect("a column in memory");
         let count = column.num_terms() as u64;
         for (first, end) in [(0, 1), (0, 5), (17, 20), (count - 1, count), (count - 3, count)] {
             let mut scanned = Vec::new();
@@ -276,7 +276,7 @@ mod tests {
     fn beginnings_tell_where_strings_begin_that_a_dictionary_tells() {
         let strings = ["", "a", "a\0", "abcdefg", "abcdefgh", "abcdefgh\0", "abcdefghi", "abcdefgz and more", "b", "ü"];
         let column = column(&strings.map(|string| vec![string.to_owned()]));
-        let mut back = StringDocs::read(&column, strings.len() as DocId).expect("a column in memory");
+        let mut back = StringDocs::read(&column, strings.len() as DocId, BEGINNINGS_MIN).expect("a column in memory");
         let first_from = |string: &str| strings.iter().filter(|other| **other < string).count() as u64;
         for string in ["", "a", "abcdefgh", "abcdefgi", "abcdefgi and more", "abz", "c", "z", "ü", "üü"] {
             assert_eq!(back.first_from(string.as_bytes()), Some(first_from(string)), "{string:?}");
@@ -310,7 +310,7 @@ mod tests {
         // Each string is in one document, and so many begin alike that few bytes of them are kept.
         let documents: Vec<Vec<String>> = (0..40_000).map(|doc| vec![format!("{:08}", doc * 7 % 40_000)]).collect();
         let column = column(&documents);
-        let back = || StringDocs::read(&column, documents.len() as DocId).expect("a column in memory");
+        let back = || StringDocs::read(&column, documents.len() as DocId, 256).expect("a column in memory");
         let known = DocsByString::default();
         let segments: Vec<SegmentId> = (0..300).map(|_| SegmentId::generate_random()).collect();
         known.set_documents(segments.len() as u64 * documents.len() as u64);
