@@ -175,8 +175,8 @@ export class RangeLoad {
     await this.#keepUp();
     const timeMs = this.#deps.clock.nowMs();
     const frame = this.#frame.finish();
-    const { byteLength } = frame;
     this.#frame.clear();
+    this.#collect(frame.byteLength);
     await this.#appended;
     failpoint('restore.before-entry');
     this.#appended = this.#deps.log.append({
@@ -187,7 +187,6 @@ export class RangeLoad {
     });
     // A failure is thrown where the result is awaited.
     this.#appended.catch(() => undefined);
-    this.#collect(byteLength);
   }
 
   #collect(bytes: number): void {

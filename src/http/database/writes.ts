@@ -16,7 +16,7 @@ import { defineRoute, type Route } from '../routing/route.ts';
 const later = { description: 'Committed; what cannot be seen yet follows by itself' };
 const bytesMax = limits.batchBodyBytesMax;
 /** For the description of a route that writes documents. */
-export const writeHelp = `${idempotencyKeyHelp} A caller with a row filter writes documents that it sees, before and after: any other write is 403, and none of it is done.`;
+export const writeHelp = `${idempotencyKeyHelp} A caller with a row filter may write only documents that it sees before the write and after it. Any other write answers 403, and nothing of it is written.`;
 
 export function writeRoutes(writer: BatchWriter): Route[] {
   return [

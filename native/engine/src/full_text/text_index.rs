@@ -1,5 +1,7 @@
 //! One index: open, apply, commit, checkpoint, close.
 
+mod merges;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +10,7 @@ use std::time::Instant;
 
 use tantivy::schema::Schema;
 use tantivy::store::Compressor;
-use tantivy::{Directory, Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
+use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
 
 use super::aggregate::CounterCache;
 use super::commit_count::{CommitCount, count_terms};
@@ -16,17 +18,13 @@ use super::documents::document_reader::DocumentReader;
 use super::errors::{damaged, tantivy_failed};
 use super::fields::{Fields, SLOT_COUNT, build_schema};
 use super::mapping::TableMapping;
-use super::merging::SegmentMerge;
 use super::options::IndexOptions;
 use super::query::{DocsByString, FilterCache, IndexFields};
 use super::segment_columns::ColumnCache;
 use super::slots::{SlotTable, TakenSlots};
-use super::storage::{
-    IndexDirectory, TextFiles, accept_checkpoint, files_of_segment, open_directory, write_checkpoint,
-};
-use super::writing::{CommitPayload, Merger, TextWriter, large_merges_at_rest, merges_at_rest, merges_while_writing};
+use super::storage::{IndexDirectory, TextFiles, accept_checkpoint, open_directory, write_checkpoint};
+use super::writing::{CommitPayload, Merger, TextWriter};
 use crate::error::EngineError;
-use crate::failpoint;
 use crate::frame::Frame;
 use crate::retrieval::OrdinalCache;
 use sundew_base::derived_index::DerivedIndex;
@@ -64,14 +62,6 @@ pub struct TextIndex {
     checkpoint_sequence: AtomicU64,
     skipped_count: AtomicU64,
     uncommitted_rows: AtomicU64,
-}
-
-/// Merges of each kind go on beside those of the other.
-#[derive(Clone, Copy)]
-enum MergeKind {
-    /// Begun at rest alone; they take so long that rows may come meanwhile.
-    Large,
-    Other,
 }
 
 /// The index that Tantivy sees: schema, tokenizers, no stored fields.
@@ -205,117 +195,6 @@ impl TextIndex {
         }
     }
 
-    /// Starts merges where some are due and none of their kind are under way.
-    fn start_merges(&self) -> Result<(), EngineError> {
-        // Of the segments that both would take in, the large one has most.
-        for kind in [MergeKind::Large, MergeKind::Other] {
-            let mut merger = self.merger(kind);
-            if merger.is_at_work() || self.due_segments(kind, &self.writing())?.is_empty() {
-                continue;
-            }
-            let this = Weak::clone(&self.this);
-            merger.start(move || {
-                if let Some(this) = this.upgrade() {
-                    this.merge_in_turn(kind);
-                }
-            });
-        }
-        Ok(())
-    }
-
-    /// Segments of the newest commit that are to become one; none when all is well.
-    fn due_segments(&self, kind: MergeKind, writing: &TextWriter) -> Result<Vec<SegmentMeta>, EngineError> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Ok(Vec::new());
-        }
-        let mut segments = self.segments()?;
-        segments.retain(|segment| !writing.is_being_merged(segment.id()));
-        let documents = self.options.merged_documents_max;
-        let due = match (kind, self.is_resting.load(Ordering::Relaxed)) {
-            (MergeKind::Large, true) => large_merges_at_rest(&segments, documents),
-            (MergeKind::Large, false) => Vec::new(),
-            (MergeKind::Other, true) => merges_at_rest(&segments, documents),
-            (MergeKind::Other, false) => merges_while_writing(&segments),
-        };
-        segments.retain(|segment| due.contains(&segment.id()));
-        if matches!(kind, MergeKind::Large) && !segments.is_empty() {
-            let files = segments.iter().flat_map(|segment| files_of_segment(&segment.id().uuid_string()));
-            if !self.directory.has_room_to_merge(files) {
-                segments.clear();
-            }
-        }
-        Ok(segments)
-    }
-
-    /// Merges one after another until none is due; rows are taken all the while. What fails is tried again after the next
-    /// commit or rest: the segments stay as they were.
-    fn merge_in_turn(&self, kind: MergeKind) {
-        let ended = self.merge_until_none_is_due(kind);
-        let durable = self.checkpoint_sequence.load(Ordering::Acquire);
-        if self.is_resting.load(Ordering::Relaxed) && durable == self.applied_sequence.load(Ordering::Acquire) {
-            // The same commit in fewer segments; otherwise a checkpoint is due anyway. A closed index makes none.
-            let _ = self.checkpoint();
-        }
-        if ended.is_ok() {
-            // Of the other kind some may be due now.
-            let _ = self.start_merges();
-        }
-    }
-
-    fn merge_until_none_is_due(&self, kind: MergeKind) -> Result<(), EngineError> {
-        while let Some(merge) = self.begin_merge(kind)? {
-            self.run_merge(merge)?;
-            self.refresh_counters();
-        }
-        Ok(())
-    }
-
-    /// The next merge that is due. After none another thread may be started at once, with those that are due by then.
-    fn begin_merge(&self, kind: MergeKind) -> Result<Option<SegmentMerge>, EngineError> {
-        let merger = self.merger(kind);
-        let mut writing = self.writing();
-        let due = self.due_segments(kind, &writing)?;
-        if due.is_empty() {
-            merger.found_none();
-            return Ok(None);
-        }
-        writing.begin_merge(&due).map(Some)
-    }
-
-    fn run_merge(&self, merge: SegmentMerge) -> Result<(), EngineError> {
-        let id = merge.id();
-        let merged = merge.write(&self.closed).map_err(tantivy_failed);
-        failpoint::hit("index.merge.written");
-        let mut writing = self.writing();
-        if self.closed.load(Ordering::Relaxed) {
-            // No checkpoint names these, whoever has the directory now.
-            files_of_segment(&id.uuid_string()).iter().for_each(|file| _ = self.directory.delete(file));
-            return Err(EngineError::internal("the index was closed"));
-        }
-        let outcome = merged.and_then(|merged| writing.end_merge(merged, &self.searcher()));
-        if outcome.is_err() {
-            writing.give_up_merge(id);
-            return outcome;
-        }
-        self.reload(&writing)
-    }
-
-    /// Waits for the merges that have begun, and those that these begin at their end.
-    pub fn wait_for_merges(&self) {
-        let under_way = |kind| self.merger(kind).under_way();
-        while let Some(merging) = under_way(MergeKind::Large).or_else(|| under_way(MergeKind::Other)) {
-            merging.wait();
-        }
-    }
-
-    fn merger(&self, kind: MergeKind) -> MutexGuard<'_, Merger> {
-        let merger = match kind {
-            MergeKind::Large => &self.large_merger,
-            MergeKind::Other => &self.merger,
-        };
-        merger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn term_count(&self, searcher: &Searcher) -> u64 {
         let used = self.slots.snapshot().slots.len();
         let fields = self.fields.slots[..used].iter().chain([&self.fields.terms, &self.fields.overflow]);
@@ -433,77 +312,5 @@ impl DerivedIndex for TextIndex {
         self.writing().discard();
         self.uncommitted_rows.store(0, Ordering::Relaxed);
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use sundew_base::frame::{FrameWriter, RowKind};
-
-    use super::*;
-
-    fn frame(kind: RowKind, ordinals: std::ops::Range<u32>) -> Vec<u8> {
-        let mut writer = FrameWriter::new(ordinals.len(), 64 * ordinals.len()).expect("a small frame");
-        let body: &[u8] = if kind == RowKind::Put { br#"{"text":"soup"}"# } else { b"" };
-        for (at, ordinal) in ordinals.enumerate() {
-            writer.push(kind, 0, format!("k{ordinal}").as_bytes(), &[body]);
-            writer.set_position(at, ordinal, u64::from(ordinal) + 1, 0);
-        }
-        writer.finish()
-    }
-
-    #[test]
-    fn documents_that_leave_while_their_segments_are_merged_leave_the_merged_one() {
-        let options = IndexOptions { mem_only: true, ..IndexOptions::named("test") };
-        let index = TextIndex::open(Path::new("unused"), options).expect("an index in memory");
-        let step = |sequence: u64, kind: RowKind, ordinals: std::ops::Range<u32>| {
-            index.apply(&frame(kind, ordinals)).expect("rows are applied");
-            index.commit(sequence).expect("a commit");
-        };
-        step(1, RowKind::Put, 0..30);
-        step(2, RowKind::Put, 30..33);
-        step(3, RowKind::Put, 33..40);
-        step(4, RowKind::Delete, 0..1);
-        let sources = index.segments().expect("segments");
-        let merge = index.writing().begin_merge(&sources).expect("a merge begins");
-        step(5, RowKind::Delete, 1..2);
-        // All of a segment, and a document of another that comes again.
-        step(6, RowKind::Delete, 30..33);
-        step(7, RowKind::Put, 34..35);
-        // Not committed before the merge ends.
-        index.apply(&frame(RowKind::Delete, 2..4)).expect("rows are applied");
-        index.run_merge(merge).expect("the merge ends");
-        assert_eq!((index.document_count(), index.segments().expect("segments").len()), (35, 2));
-        index.commit(8).expect("a commit");
-        assert_eq!(index.document_count(), 33);
-        index.verify().expect("all checksums match");
-    }
-
-    #[test]
-    fn rows_and_other_merges_go_on_beside_a_large_merge() {
-        let options = IndexOptions { mem_only: true, merged_documents_max: 50, ..IndexOptions::named("test") };
-        let index = TextIndex::open(Path::new("unused"), options).expect("an index in memory");
-        let step = |sequence: u64, kind: RowKind, ordinals: std::ops::Range<u32>| {
-            index.apply(&frame(kind, ordinals)).expect("rows are applied");
-            index.commit(sequence).expect("a commit");
-        };
-        (0..3).for_each(|at| step(u64::from(at) + 1, RowKind::Put, at * 40..(at + 1) * 40));
-        index.is_resting.store(true, Ordering::Relaxed);
-        let large = index.begin_merge(MergeKind::Large).expect("a merge begins").expect("120 documents are large");
-        assert!(index.begin_merge(MergeKind::Large).expect("segments").is_none(), "all are being merged");
-        assert!(index.begin_merge(MergeKind::Other).expect("segments").is_none());
-        step(4, RowKind::Put, 120..130);
-        step(5, RowKind::Put, 130..140);
-        step(6, RowKind::Delete, 0..5);
-        assert!(index.begin_merge(MergeKind::Large).expect("segments").is_none(), "rows come");
-        index.is_resting.store(true, Ordering::Relaxed);
-        let other = index.begin_merge(MergeKind::Other).expect("a merge begins").expect("two of ten documents");
-        index.run_merge(other).expect("the merge ends");
-        step(7, RowKind::Delete, 120..121);
-        let sizes = || index.segments().expect("segments").iter().map(SegmentMeta::num_docs).collect::<Vec<_>>();
-        assert_eq!(sizes(), [35, 40, 40, 19]);
-        index.run_merge(large).expect("the merge ends");
-        assert_eq!(sizes(), [115, 19]);
-        index.verify().expect("all checksums match");
     }
 }

@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn two_columns_of_all_documents_have_room_whatever_the_number_of_documents() {
-        // Each string is in one document, and so many begin alike that few bytes of them are kept.
+        // Each string is in one document. Few beginnings are kept, as of a column with many more strings.
         let documents: Vec<Vec<String>> = (0..40_000).map(|doc| vec![format!("{:08}", doc * 7 % 40_000)]).collect();
         let column = column(&documents);
         let back = || StringDocs::read(&column, documents.len() as DocId, 256).expect("a column in memory");
