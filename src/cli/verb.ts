@@ -1,6 +1,6 @@
 import type { Arguments, FlagSpec } from './arguments.ts';
 
-/** Exit codes: 0 done, 1 failed, 2 wrong usage, 74 the disk failed, 75 worth a retry. */
+/** Exit codes: 0 done, 1 failed, 2 wrong usage, 74 the data directory failed, 75 worth a retry. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, storageFailed: 74, retry: 75 } as const;
 
 export interface VerbContext {

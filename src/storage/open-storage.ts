@@ -14,6 +14,7 @@ import { DataLock } from './directory/data-lock.ts';
 import { type DirectorySecrets, openSecrets } from './directory/directory-secrets.ts';
 import { bytesBelow, fileBytes, fileStamp } from './directory/disk-usage.ts';
 import { checkFileHeaders } from './directory/file-headers.ts';
+import { watchLock } from './directory/lock-watch.ts';
 import { Removals } from './directory/removals.ts';
 import { syncPath } from './directory/synced-file.ts';
 import { RangeReader } from './reader/range-reader.ts';
@@ -71,6 +72,7 @@ interface StorageDeps {
   checkpointer: WalCheckpointer;
   faults: StorageFaults;
   start: StorageStart;
+  onFatal(error: Error): void;
   onServiceFailed(service: string, error: unknown, attempt: number): void;
 }
 
@@ -91,10 +93,10 @@ export class Storage {
   readonly #removals: Removals;
   readonly #closing = new AbortController();
   readonly #upkeep: WriterUpkeep;
-  readonly #looking: Promise<void>;
+  readonly #looking: Promise<unknown>;
 
   constructor(deps: StorageDeps) {
-    const { directory, channel, start, faults, clock, onServiceFailed: onFailed } = deps;
+    const { directory, channel, start, faults, clock, onFatal, onServiceFailed: onFailed } = deps;
     this.#deps = deps;
     this.directory = directory;
     this.#faults = faults;
@@ -115,7 +117,8 @@ export class Storage {
     }
     this.#upkeep = new WriterUpkeep({ step: () => this.#keepUpOnce(), clock, onFailed });
     this.keepUp();
-    this.#looking = this.#checkFileHeaders();
+    const watching = watchLock(deps.lock.file, clock, this.#closing.signal).catch(onFatal);
+    this.#looking = Promise.all([this.#checkFileHeaders(), watching]);
   }
 
   #checkFileHeaders(): Promise<void> {
@@ -359,6 +362,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
       checkpointer,
       faults,
       start: { ...report, removed: [], unclean: [] },
+      onFatal: options.onFatal,
       onServiceFailed: (...failure) => options.onServiceFailed?.(...failure),
     });
     return storage;

@@ -39,7 +39,7 @@ export class StorageFaults {
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       if (error.code === 'storage_failed') {
-        this.health.raise({ kind: 'disk_failed', blocks: 'writes', message: 'the disk failed; the server stops' });
+        this.health.raise({ kind: 'disk_failed', blocks: 'writes', message: error.message });
       }
       const { key, range_id: rangeId } = error.details ?? {};
       if (error.code === 'data_corrupted' && typeof key === 'string' && typeof rangeId === 'number') {

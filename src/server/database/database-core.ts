@@ -71,7 +71,7 @@ export async function openCore(
       metrics.observe('writerCommit', [], durationMs / 1_000);
     },
     onFatal(error) {
-      logger.error('the disk failed; the server stops and recovers at its next start', {}, error);
+      logger.error('the data directory failed; the server stops and recovers at its next start', {}, error);
       onFailed();
     },
     onServiceFailed: serviceFailed(logger),

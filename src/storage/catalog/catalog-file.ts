@@ -208,6 +208,7 @@ export class CatalogFile {
 
   #change<Result>(body: () => Result): Result {
     const { begin, commit, rollback } = this.#statements;
+    this.wal.checkPlace();
     begin.run();
     try {
       const result = body();

@@ -1,19 +1,23 @@
 import type { DataDirectory } from './data-directory.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
 import { FileLock } from './file-lock.ts';
+import { HeldFile } from './held-file.ts';
 
 /** Holds a data directory for one process. */
 export class DataLock {
+  /** What of the directory tells whether it is in its place. */
+  readonly file: HeldFile;
   readonly #lock: FileLock;
 
-  private constructor(lock: FileLock) {
+  private constructor(lock: FileLock, file: HeldFile) {
     this.#lock = lock;
+    this.file = file;
   }
 
   /** Fails with `locked`, naming the owner, when another process holds the directory, and with `not_writable`. */
   static acquire(directory: DataDirectory): DataLock {
     const lock = acquire(directory);
-    if (lock instanceof FileLock) return new DataLock(lock);
+    if (lock instanceof FileLock) return new DataLock(lock, new HeldFile(directory.lockFile));
     throw new DataDirectoryError(
       'locked',
       `${directory.root} is in use by process ${lock.heldBy}`,

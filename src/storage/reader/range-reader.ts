@@ -2,6 +2,7 @@ import { assert } from '../../lib/assert.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import type { WorkerChannel } from '../../runtime/worker-channel.ts';
 import { fileBytes } from '../directory/disk-usage.ts';
+import { HeldFile } from '../directory/held-file.ts';
 import { type RangeSnapshot, versionOf } from '../range/range-snapshot.ts';
 import type { RequestAnswers } from '../range/request-answers.ts';
 import type { StorageCalls } from '../storage-calls.ts';
@@ -22,6 +23,8 @@ export class RangeReader {
   readonly #onClose: () => void;
   readonly #path: string;
   readonly #source: ReadSource;
+  /** The file and its log, as the writer has them open. */
+  readonly #held: readonly HeldFile[];
   /** Opened with the first read: what is only written needs no second connection. */
   #stores: RangeStores | undefined;
   #snapshot: RangeSnapshot;
@@ -40,6 +43,7 @@ export class RangeReader {
     this.rangeId = opened.snapshot.rangeId;
     this.#path = path;
     this.#source = source;
+    this.#held = [new HeldFile(path), new HeldFile(`${path}-wal`)];
     this.warnings = opened.warnings;
     this.#snapshot = opened.snapshot;
     this.#channel = channel;
@@ -69,8 +73,29 @@ export class RangeReader {
 
   #open(): RangeStores {
     assert(!this.#isClosed, 'a read of a range that was closed');
-    this.#stores ??= new RangeStores(this.#path, this.#source);
+    this.#stores ??= this.#openStores();
     return this.#stores;
+  }
+
+  /** Throws `storage_failed` where the files at the path are not those that the writer has open, which it is told of. */
+  #openStores(): RangeStores {
+    // Before, because SQLite makes files beside the one that it opens; after, because it opens by name.
+    this.#checkPlace();
+    try {
+      return new RangeStores(this.#path, this.#source);
+    } finally {
+      this.#checkPlace();
+    }
+  }
+
+  #checkPlace(): void {
+    try {
+      for (const file of this.#held) file.check();
+    } catch (error) {
+      // The writer looks for itself: where it finds the same, the process ends.
+      void this.#channel.call('checkpoint', { rangeId: this.rangeId }).catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Runs reads, none of which waits for anything, that all see the range as of one moment. */

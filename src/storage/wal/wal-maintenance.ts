@@ -3,6 +3,7 @@ import { closeSync, fstatSync, openSync } from 'node:fs';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { type Migration, openWriter } from '../connection.ts';
+import { HeldFile } from '../directory/held-file.ts';
 import { extendSynced, syncPath } from '../directory/synced-file.ts';
 import { translateStorageError } from '../storage-error.ts';
 import type { DiskCondition } from '../writer/disk-space.ts';
@@ -42,6 +43,8 @@ interface LogFrames {
 export class WalMaintenance {
   readonly #database: Database;
   readonly #path: string;
+  readonly #file: HeldFile;
+  readonly #log: HeldFile;
   /** Asks for a copy on another thread; `copied` is called when it has ended. */
   onLong: () => void = () => undefined;
   /** The condition of the disk when the log was last to be emptied. */
@@ -58,6 +61,8 @@ export class WalMaintenance {
   private constructor(database: Database, path: string) {
     this.#database = database;
     this.#path = path;
+    this.#file = new HeldFile(path);
+    this.#log = new HeldFile(`${path}-wal`);
   }
 
   /**
@@ -84,8 +89,9 @@ export class WalMaintenance {
       warnings.push(`${path}: the end of the write-ahead log is incomplete and was left out`);
     }
     const database = openWriter(path, migrations);
+    const emptied = found.state === 'empty' ? 'writable' : emptyLog(database, path);
     const wal = new WalMaintenance(database, path);
-    if (found.state !== 'empty') wal.emptying = emptyLog(database, path);
+    wal.emptying = emptied;
     return { wal, database, warnings };
   }
 
@@ -93,6 +99,29 @@ export class WalMaintenance {
   wrote(bytes: number, rows: number): void {
     // A row touches at most five pages; many rows share theirs.
     this.#framesEstimate += Math.ceil(bytes / 2_048) + Math.min(rows * 5, 64 + rows);
+  }
+
+  /**
+   * Throws `storage_failed` when the file or its log is not what the next start would find; to be asked before a transaction.
+   * What only a log holds that was removed is copied into the file first.
+   */
+  checkPlace(): void {
+    this.#file.check();
+    if (this.#log.look() === 'gone') this.#tryToCopy();
+    this.#log.check();
+  }
+
+  #tryToCopy(): void {
+    try {
+      this.checkpoint();
+    } catch {
+      // The log is gone in any case, which is what the caller has to hear.
+    }
+  }
+
+  /** Where a log was cut it has zeros now, which a copy would put into the file. */
+  #refuseCutLog(): void {
+    if (this.#log.look() === 'cut') this.#log.check();
   }
 
   /** There is upkeep to do, or at least to look for. */
@@ -108,6 +137,7 @@ export class WalMaintenance {
 
   /** Between writes: has a long log copied, and keeps space ahead of a short one where the disk has room for it. */
   maintain(mayGrow = true): void {
+    this.#refuseCutLog();
     const { log } = this.#frames();
     this.#framesEstimate = log;
     if (log >= overlongFrames) this.#catchUp();
@@ -134,6 +164,7 @@ export class WalMaintenance {
    */
   checkpoint(): 'nothing' | 'reader' | 'checkpointer' {
     failpoint('storage.wal-checkpoint');
+    this.#refuseCutLog();
     const row = this.#database.query('PRAGMA wal_checkpoint(PASSIVE)').get() as LogFrames;
     this.#framesEstimate = row.log === row.checkpointed ? 0 : row.log;
     this.#framesDue = this.#nextLook();
@@ -179,6 +210,7 @@ export class WalMaintenance {
 
   /** Copies everything and empties the log, before a clean close. `isSynced`: the file was synced after `copyUnsynced`. */
   finish(isSynced = false): void {
+    this.#refuseCutLog();
     if (!isSynced) this.syncCopy();
     emptyLog(this.#database, this.#path);
   }

@@ -3,6 +3,7 @@ import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { TransferList } from '../../runtime/worker-channel.ts';
 import type { CatalogFile, RedoRow } from '../catalog/catalog-file.ts';
+import type { HeldFile } from '../directory/held-file.ts';
 import {
   evaluateRequest,
   firstRange,
@@ -39,6 +40,8 @@ interface AppendDeps {
   redo: RedoRunner;
   space: DiskSpace;
   heads: AcknowledgedHeads;
+  /** Of the data directory. */
+  lock: HeldFile;
   report: ReportFailure;
 }
 
@@ -273,10 +276,14 @@ export class AppendRunner {
     return records.map((record) => record.transactionId);
   }
 
-  /** The range, ready for new writes: what the catalog has committed for it comes first. */
+  /** The range, in its place and ready for new writes: what the catalog has committed for it comes first. */
   #writable(rangeId: RangeId): WritableRange {
-    this.#deps.redo.catchUp(rangeId);
-    return this.#deps.ranges.get(rangeId);
+    const { redo, ranges, lock } = this.#deps;
+    redo.catchUp(rangeId);
+    const range = ranges.get(rangeId);
+    lock.check();
+    range.wal.checkPlace();
+    return range;
   }
 }
 

@@ -43,7 +43,7 @@ export class RangeCuts {
     this.#open.set(this.#lastId, cut);
     try {
       const ranges = rangeIds.map((rangeId) => {
-        const { path, file } = this.#ranges.get(rangeId);
+        const { path, file, wal } = this.#ranges.get(rangeId);
         const database = openReader(path);
         const bodies = new StoredBodies(database);
         const feed = new ChangeFeed(database, bodies, { name: `range ${rangeId}`, rangeId });
@@ -51,6 +51,7 @@ export class RangeCuts {
         database.run('BEGIN');
         // The instant of a reader is that of its first read.
         database.query('SELECT purged_through FROM range_identity').get();
+        wal.checkPlace();
         return file.snapshot();
       });
       const tableIds = new Set(rangeIds.flatMap((rangeId) => this.#catalog.range(rangeId)?.tableId ?? []));

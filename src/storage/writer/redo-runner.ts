@@ -126,6 +126,7 @@ export class RedoRunner {
     if (file.state.transactionId >= record.transactionId) return false;
     const frame = readFrame(part.frame);
     const firstSequence = firstSequenceOf(frame) ?? file.state.nextSequence;
+    wal.checkPlace();
     file.begin();
     try {
       file.applyImages(frame);

@@ -6,6 +6,7 @@ import { CatalogFile } from '../catalog/catalog-file.ts';
 import { catalogMigrations } from '../catalog/catalog-migrations.ts';
 import type { TableRecord } from '../catalog/catalog-records.ts';
 import { DataDirectory } from '../directory/data-directory.ts';
+import { HeldFile } from '../directory/held-file.ts';
 import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
 import { insufficientStorage, isSqliteError, translateStorageError } from '../storage-error.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
@@ -232,7 +233,8 @@ export class StorageWriter {
     const report = (error: unknown, path: string) => this.#report(error, path);
     const redo = new RedoRunner(ranges, catalog, report, (write) => this.#server.emit({ kind: 'redone', write }));
     const heads = new AcknowledgedHeads(this.#clock, (changed) => this.#saveHeads(changed));
-    const runner = new AppendRunner({ ranges, catalog, commits: this.#commits, redo, space, heads, report });
+    const lock = new HeldFile(directory.lockFile);
+    const runner = new AppendRunner({ ranges, catalog, commits: this.#commits, redo, space, heads, lock, report });
     const cuts = new RangeCuts(ranges, catalog.queries, redo);
     this.#running = { directory, catalog, ranges, redo, runner, space, heads, cuts };
     const finished = redo.finishAtStart();
@@ -298,7 +300,11 @@ export class StorageWriter {
     if (rangeId === undefined) {
       catalog.wal.checkpoint();
       for (const range of ranges.all()) range.wal.checkpoint();
-    } else ranges.get(rangeId).wal.checkpoint();
+    } else {
+      const { wal } = ranges.get(rangeId);
+      wal.checkpoint();
+      wal.checkPlace();
+    }
   }
 
   #close({ ranges, catalog, runner, heads, cuts }: Running): void {
