@@ -1,7 +1,7 @@
 import packageFile from '../package.json' with { type: 'json' };
 import { runCommandLine } from './cli/run.ts';
 import { serveVerb } from './cli/serve.ts';
-import { type Verb, verbNames } from './cli/verb.ts';
+import { exitCodes, type Verb, verbNames } from './cli/verb.ts';
 import { pause, systemClock } from './lib/clock.ts';
 import type { StartServer } from './server/running-server.ts';
 
@@ -22,10 +22,22 @@ async function loadServer(): Promise<StartServer> {
   return await (await import('./loaded-later.ts')).loadServer();
 }
 
+function print(text: string): void {
+  const { stdout } = process;
+  if (stdout.listenerCount('error') === 0) stdout.on('error', endWithoutOutput);
+  stdout.write(text);
+}
+
+/** What was asked for is not where it was to go: that is no success. Whoever has closed a pipe wants no more, and no words. */
+function endWithoutOutput(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') process.stderr.write(`sundew: the output cannot be written: ${error.message}\n`);
+  process.exit(exitCodes.failed);
+}
+
 async function main(words: readonly string[]): Promise<void> {
   const code = await runCommandLine({ verbs, version: packageFile.version }, words, {
     environment: process.env,
-    print: (text) => void process.stdout.write(text),
+    print,
     explain: (text) => void process.stderr.write(text),
   });
   process.exitCode = code;

@@ -93,12 +93,14 @@ function textFacts(facts: Readonly<Record<string, unknown>>): string {
   return text;
 }
 
-/** Writes to the standard error stream. A reader that is too slow for a pipe loses lines rather than stopping the server. */
+/**
+ * Writes to the standard error stream. Lines that it does not take are lost, and nothing else: the reader of a pipe may be slow
+ * or gone, and the log may be a file on the very disk whose being full it is to tell of.
+ */
 export function writeToStandardError(line: string): void {
   try {
     writeSync(2, line);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (code !== 'EAGAIN' && code !== 'EPIPE') throw error;
+  } catch {
+    // There is no other place to say it.
   }
 }
