@@ -28,7 +28,7 @@ function print(text: string): void {
   stdout.write(text);
 }
 
-/** What was asked for is not where it was to go: that is no success. Whoever has closed a pipe wants no more, and no words. */
+/** An output that did not get where it was to go is no success. The reader of a pipe who has closed it wants no words. */
 function endWithoutOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') process.stderr.write(`sundew: the output cannot be written: ${error.message}\n`);
   process.exit(exitCodes.failed);

@@ -308,6 +308,7 @@ export class Storage {
  */
 export async function openStorage(options: StorageOptions): Promise<Storage> {
   const directory = new DataDirectory(options.directory);
+  directory.make();
   const hasFormat = checkDataFormat(directory);
   if (!hasFormat) directory.refuseForeign();
   if (hasFormat && !existsSync(directory.catalogFile)) {
@@ -317,10 +318,8 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
       'restore the directory from a backup: without its catalog no table can be found',
     );
   }
-  // Documents and hashes of passwords are in it. An existing directory keeps the mode that its owner gave it.
-  if (!existsSync(directory.root)) mkdirSync(directory.root, { recursive: true, mode: 0o700 });
-  mkdirSync(directory.ranges, { recursive: true });
   const lock = DataLock.acquire(directory);
+  mkdirSync(directory.ranges, { recursive: true });
   const { worker, failure } = options.writer ?? startWriterThread();
   let storage: Storage | undefined;
   const faults = new StorageFaults(options.health ?? new Health(), directory);

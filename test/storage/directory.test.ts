@@ -1,8 +1,10 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { systemClock } from '../../src/lib/clock.ts';
 import { DataDirectory } from '../../src/storage/directory/data-directory.ts';
 import { DataLock } from '../../src/storage/directory/data-lock.ts';
+import { openStorage } from '../../src/storage/open-storage.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
 
 setDefaultTimeout(120_000);
@@ -33,6 +35,24 @@ test('a directory that cannot be written is refused with what to do', () => {
     expect.objectContaining({ problem: 'not_writable', message: '/proc cannot be written', hint: expect.any(String) }),
   );
 });
+
+test.each(['a file', 'a place below a file', 'a place where nobody makes anything'])(
+  '%s is refused as a data directory, with what to do',
+  async (place) => {
+    using directory = temporaryDirectory();
+    const file = join(directory.path, 'file');
+    writeFileSync(file, 'text');
+    const path = place === 'a file' ? file : place === 'a place below a file' ? join(file, 'data') : '/proc/data';
+    await expect(openStorage({ directory: path, clock: systemClock, onFatal: () => undefined })).rejects.toThrow(
+      expect.objectContaining({
+        problem: 'not_writable',
+        message: expect.stringContaining(`${path} cannot be made: `),
+        hint: expect.any(String),
+      }),
+    );
+    expect(readFileSync(file, 'utf8')).toBe('text');
+  },
+);
 
 test("a directory that is made is its owner's alone, and one that was there keeps its mode", async () => {
   using directory = temporaryDirectory();

@@ -77,6 +77,18 @@ export class DataDirectory {
     return [...current].filter(hasLog).map(([rangeId]) => rangeId);
   }
 
+  /** Makes it where it is missing, or fails with `not_writable`. */
+  make(): void {
+    try {
+      // Documents and hashes of passwords are in it. An existing directory keeps the mode that its owner gave it.
+      mkdirSync(this.root, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const hint = 'give a directory, or a place where this user may make one, with --data-dir';
+      throw new DataDirectoryError('not_writable', `${this.root} cannot be made: ${reason}`, hint, error);
+    }
+  }
+
   /**
    * Fails when a directory that has no format yet holds anything that is not ours: what a first start left that was
    * interrupted is.

@@ -5,7 +5,7 @@ import { HeldFile } from './held-file.ts';
 
 /** Holds a data directory for one process. */
 export class DataLock {
-  /** What of the directory tells whether it is in its place. */
+  /** The file that tells whether the directory is in its place. */
   readonly file: HeldFile;
   readonly #lock: FileLock;
 
