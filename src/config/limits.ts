@@ -159,6 +159,8 @@ export const limits = {
 
   // Queries
   queryLimitMax: 10_000,
+  /** Characters of the documents that one query shows or leaves out; all of them are in memory at once. */
+  queryDocumentCharsMax: 512 * MiB,
   /** Matches of a ranked query that are counted; beyond, the total is a lower bound. */
   totalExactUpTo: 1_000,
   queryNodesMax: 1_024,

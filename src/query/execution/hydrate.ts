@@ -1,6 +1,9 @@
+import { limits } from '../../config/limits.ts';
 import { textLegName } from '../../index-kinds/full-text.ts';
 import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { hasExpired } from '../../lib/ttl.ts';
+import { MiB } from '../../lib/units.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { type NativePlan, textPlan } from '../plan/native-plan.ts';
 import type { CursorPosition } from './page-cursor.ts';
 import {
@@ -52,8 +55,8 @@ export function hitOfRow({ key, text }: { readonly key: string; readonly text: s
 
 const noSort: [undefined, undefined] = [undefined, undefined];
 
-/** Rows that are read, and hits that are looked at, before the loop yields to other requests. */
-const sliceHits = 256;
+/** Rows that are read before the loop yields to other requests, and before their length is known. */
+const sliceHits = 64;
 
 interface HydratedPage {
   /** In the order of the answer. */
@@ -156,15 +159,26 @@ async function loadRows(hits: NativeHits, target: QueryTarget): Promise<LoadedRo
   }
   const loaded: Map<number, HydratedDocument>[] = target.ranges.map(() => new Map());
   let damaged = 0;
+  let chars = 0;
   const slices = wanted.flatMap((ordinals, range) => slicesOf(ordinals).map((slice) => ({ range, slice })));
   const load = (at: number) => {
     const { range, slice } = slices[at] ?? { range: 0, slice: [] };
     const found = target.ranges[range]?.documents(slice);
-    for (const document of found?.documents ?? []) loaded[range]?.set(document.ordinal, document);
+    for (const document of found?.documents ?? []) {
+      loaded[range]?.set(document.ordinal, document);
+      chars += document.text.length;
+    }
+    if (chars > limits.queryDocumentCharsMax) throw tooLong();
     damaged += found?.damaged.size ?? 0;
   };
   await forEachYielding(slices.length, load, 1);
   return { rows: loaded, damaged };
+}
+
+function tooLong(): ServiceError {
+  const max = `${limits.queryDocumentCharsMax / MiB} MiB`;
+  const message = `the documents of this page have more than ${max} together; ask for fewer at a time by "limit", and go on by a cursor`;
+  return new ServiceError('limit_exceeded', message);
 }
 
 function slicesOf(ordinals: number[]): number[][] {

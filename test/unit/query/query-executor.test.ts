@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { limits } from '../../../src/config/limits.ts';
 import type { IndexDefinition } from '../../../src/index-kinds/all-kinds.ts';
 import type { IndexFreshness } from '../../../src/query/execution/index-freshness.ts';
 import { executeQuery } from '../../../src/query/execution/query-executor.ts';
@@ -99,6 +100,33 @@ describe('a page that is filled again', () => {
       [4, 10],
     ]);
   });
+});
+
+test('a page whose documents do not fit into memory together is refused before all of them are read', async () => {
+  const text = 'x'.repeat(limits.documentBytesMax);
+  let read = 0;
+  const [range] = target.ranges;
+  const documents = (ordinals: number[]) => {
+    read += ordinals.length;
+    const found = ordinals.map((ordinal) => ({ ordinal, key: `k${ordinal}`, sequence: 1, text }));
+    return {
+      documents: found.map((each) => ({ ...each, ttlBaseMs: undefined, writtenMs: undefined })),
+      damaged: new Set<number>(),
+    };
+  };
+  const long: QueryTarget = { ...target, ranges: range ? [{ ...range, documents }] : [] };
+  const ask = async (limit: number) => {
+    const planned = planQuery({ limit, full_text_search: { match: 'soup' } }, { name: 'recipes', nowMs: 0 });
+    return executeQuery(planned, long, async (_, plan) => nativeHits(plan.limit), caller);
+  };
+  const fitting = limits.queryDocumentCharsMax / limits.documentBytesMax;
+  expect((await ask(fitting)).hits).toHaveLength(fitting);
+  read = 0;
+  await expect(ask(limits.queryLimitMax)).rejects.toMatchObject({
+    code: 'limit_exceeded',
+    message: expect.stringContaining('ask for fewer at a time by "limit"'),
+  });
+  expect(read).toBeLessThan(4 * fitting);
 });
 
 describe('a document that has changed since it was indexed', () => {
