@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync } from 'node:fs';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, systemClock } from '../lib/clock.ts';
 import { Health } from '../observability/health.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { openChannel, type WorkerChannel } from '../runtime/worker-channel.ts';
@@ -117,7 +117,8 @@ export class Storage {
     }
     this.#upkeep = new WriterUpkeep({ step: () => this.#keepUpOnce(), clock, onFailed });
     this.keepUp();
-    const watching = watchLock(deps.lock.file, clock, this.#closing.signal).catch(onFatal);
+    // The disk's own time, whatever the clock of the data says.
+    const watching = watchLock(deps.lock.file, systemClock, this.#closing.signal).catch(onFatal);
     this.#looking = Promise.all([this.#checkFileHeaders(), watching]);
   }
 
