@@ -10,6 +10,7 @@ import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { createApp } from './create-app.ts';
 import { openDraining } from './draining.ts';
 import { openInference, startInference } from './inference/open-inference.ts';
+import { watchDescriptors } from './observability/descriptor-watch.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
 
 /** A server of inference alone: no storage is opened, nothing asks for a credential. */
@@ -25,8 +26,10 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     permits: inference.admission,
   });
   const drain = openDraining({ config, listener, app, readiness, clock, logger });
-  addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
+  const limit = descriptorLimit();
+  addProcessMetrics(metrics, clock, packageFile.version, limit);
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
+  const stopWatch = watchDescriptors({ limit, listener, clock: systemClock, logger });
   const running = startInference(inference, parts, readiness);
   listener.attach(app);
   return Promise.resolve({
@@ -36,6 +39,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     drain,
     async stop() {
       stopMonitor();
+      stopWatch();
       await running.stop();
     },
   });

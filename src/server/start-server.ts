@@ -5,6 +5,7 @@ import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { openDraining } from './draining.ts';
+import { watchDescriptors } from './observability/descriptor-watch.ts';
 import { collectServiceMetrics } from './observability/service-metrics.ts';
 import { openServices } from './open-services.ts';
 import type { RunningServer, ServerStart } from './running-server.ts';
@@ -16,10 +17,12 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const services = await openServices({ config, logger, clock, socket: listener, writer });
   const { app, database, metrics, readiness } = services;
   const drain = openDraining({ config, listener, app, readiness, clock, logger });
-  addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit());
+  const limit = descriptorLimit();
+  addProcessMetrics(metrics, clock, packageFile.version, limit);
   collectServiceMetrics(metrics, { app, config, database, port: listener.port });
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
+  const stopWatch = watchDescriptors({ limit, listener, clock: systemClock, logger });
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
   listener.attach(app);
 
@@ -31,6 +34,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     drain,
     async stop() {
       stopMonitor();
+      stopWatch();
       await services.close();
       await metricsServer.stop();
     },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { rmSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { CrashRun } from '../crash/crash-run.ts';
 import { Violation } from '../crash/load-client.ts';
@@ -392,6 +393,33 @@ describe('S13 data of a newer format', () => {
 });
 
 describe('S14 few file descriptors', () => {
+  test(
+    'that idle connections hold are given to the next client',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await ChildServer.start({ dataDir: place.dataDir, openFilesMax: 128 });
+      const { hostname, port } = new URL(server.url);
+      const idle = Array.from({ length: 200 }, () => connect(Number(port), hostname));
+      try {
+        let answers = 0;
+        for (const socket of idle) {
+          socket.on('error', () => undefined);
+          socket.on('data', () => {
+            answers += 1;
+          });
+          socket.write('GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+        }
+        // More than the server has descriptors for: each got its answer when those before it were closed.
+        await until(async () => answers === idle.length);
+        expect((await fetch(`${server.url}/readyz`, { signal: AbortSignal.timeout(20_000) })).status).toBe(200);
+        expect(server.log).toContain('few file descriptors are left');
+      } finally {
+        for (const socket of idle) socket.destroy();
+      }
+    },
+    timeout,
+  );
+
   test(
     'with 256 the server degrades with a clear error and loses nothing',
     async () => {

@@ -98,6 +98,11 @@ export class ServerListener {
     this.#server.timeout(request, seconds);
   }
 
+  /** Closes the connections that wait for another request; returns how many those were. */
+  closeIdle(): number {
+    return [this.#server, ...this.#earlier].reduce((closed, server) => closed + server.closeIdleConnections(), 0);
+  }
+
   /** The address of the client. */
   clientOf(request: Request): string | undefined {
     return this.#server.requestIP(request)?.address;
