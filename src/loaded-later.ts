@@ -30,6 +30,7 @@ export const laterVerbs: Readonly<Record<(typeof verbNames)[number], () => Promi
   sql: async () => (await import('./cli/sql.ts')).sql,
   models: async () => (await import('./cli/models.ts')).models,
   demo: async () => (await import('./cli/demo.ts')).demo,
+  completion: async () => (await import('./cli/completion/completion.ts')).completion,
 };
 
 /**

@@ -9,6 +9,8 @@ export interface FlagSpec {
   readonly flag: string;
   /** Name of the value in the help; without one the flag is a switch. */
   readonly value?: string;
+  /** The actions of the verb that take it; all unless given. */
+  readonly of?: readonly string[];
   readonly help: string;
 }
 

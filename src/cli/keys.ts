@@ -8,10 +8,9 @@ import { serverCaller } from '../access/principal.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { systemClock } from '../lib/clock.ts';
 import { withOfflineAccess } from '../storage/catalog/offline-access.ts';
+import { verbOfActions } from './actions.ts';
 import { configFlags, configOf } from './load-config.ts';
-import { exitCodes, type Verb, type VerbContext } from './verb.ts';
-
-const usage = 'usage: sundew keys create|list|revoke [KEY_ID] [options]';
+import { exitCodes, type VerbContext } from './verb.ts';
 
 /** The directory belongs to those who may open it, and they may do everything. */
 const caller = serverCaller('keys', new AbortController().signal);
@@ -21,28 +20,43 @@ interface Offline {
   readonly keys: KeyService;
 }
 
+type Action = (offline: Offline, context: VerbContext, ...given: string[]) => Promise<void>;
+
 /** `sundew keys`: keys of a data directory that no server holds. It is the way back in for who has lost every key. */
-export const keys: Verb = {
-  name: 'keys',
-  summary: 'Make, list and revoke API keys of a data directory while no server uses it.',
-  usage: 'create|list|revoke [KEY_ID] [--data-dir DIR] [options]',
-  flags: [
-    { flag: '--user', value: 'NAME', help: 'create: the user; `admin`, an administrator, unless given.' },
-    { flag: '--name', value: 'TEXT', help: 'create: what people call the key.' },
-    { flag: '--expires-in', value: 'DURATION', help: 'create: such as 720h or 30d; a key without it stays valid.' },
-    {
-      flag: '--permissions',
-      value: 'LIST',
-      help: 'create: TYPE:RESOURCE:LEVEL with commas between them, such as table:books:read; all of the user unless given.',
-    },
-    { flag: '--json', help: 'JSON.' },
-    ...configFlags(['dataDir']),
-  ],
-  async run(context) {
-    const [action, keyId, ...more] = context.args.positionals;
-    if (action === undefined || more.length > 0 || (keyId !== undefined) !== (action === 'revoke')) {
-      throw new ConfigError(usage);
-    }
+export const keys = verbOfActions<Action>(
+  {
+    name: 'keys',
+    summary: 'Make, list and revoke API keys of a data directory while no server uses it.',
+    actions: [
+      { name: 'create', takes: [], help: 'Make a key and print it, this once.', run: create },
+      { name: 'list', takes: [], help: 'Print the keys without their secrets.', run: list },
+      { name: 'revoke', takes: ['KEY_ID'], help: 'Revoke a key.', run: revoke },
+    ],
+    flags: [
+      {
+        flag: '--user',
+        value: 'NAME',
+        of: ['create'],
+        help: 'The user; `admin`, an administrator, unless given.',
+      },
+      { flag: '--name', value: 'TEXT', of: ['create'], help: 'What people call the key.' },
+      {
+        flag: '--expires-in',
+        value: 'DURATION',
+        of: ['create'],
+        help: 'Such as 720h or 30d; a key without it stays valid.',
+      },
+      {
+        flag: '--permissions',
+        value: 'LIST',
+        of: ['create'],
+        help: 'TYPE:RESOURCE:LEVEL with commas between them, such as table:books:read; all of the user unless given.',
+      },
+      { flag: '--json', of: ['create', 'list'], help: 'JSON.' },
+      ...configFlags(['dataDir']),
+    ],
+  },
+  async (run, context, given) => {
     await withOfflineAccess(configOf(context).config.dataDir, async (store) => {
       const changes = new AccessChanges({
         state: AccessState.of(store.rows()),
@@ -50,15 +64,11 @@ export const keys: Verb = {
         clock: systemClock,
         onChange: () => undefined,
       });
-      const offline = { changes, keys: new KeyService(changes, () => Promise.resolve()) };
-      if (action === 'create') return create(offline, context);
-      if (action === 'list') return list(offline, context);
-      if (action === 'revoke' && keyId !== undefined) return revoke(offline, keyId, context);
-      throw new ConfigError(usage);
+      await run({ changes, keys: new KeyService(changes, () => Promise.resolve()) }, context, ...given);
     });
     return exitCodes.done;
   },
-};
+);
 
 async function create({ changes, keys }: Offline, { args, print }: VerbContext): Promise<void> {
   const { flags } = args;
@@ -84,7 +94,7 @@ function list({ keys }: Offline, { args, print }: VerbContext): Promise<void> {
   return Promise.resolve();
 }
 
-async function revoke({ keys }: Offline, keyId: string, { explain }: VerbContext): Promise<void> {
+async function revoke({ keys }: Offline, { explain }: VerbContext, keyId: string): Promise<void> {
   await keys.revoke(keyId, undefined, caller);
   explain(`the key ${keyId} is revoked\n`);
 }

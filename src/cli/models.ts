@@ -2,52 +2,57 @@ import { basename, resolve } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
 import { formatSize } from '../config/value-kind.ts';
 import { must } from '../lib/assert.ts';
-import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { KiB, MiB } from '../lib/units.ts';
 import { digestFaults } from '../models/file-digests.ts';
 import { importModel, modelDirectory, removeModel } from '../models/install-model.ts';
 import type { InstalledModel } from '../models/installed-model.ts';
 import { ModelRegistry } from '../models/model-registry.ts';
 import { isModelKind, type ModelKind, modelKinds } from '../protocol/models/model-kinds.ts';
+import { verbOfActions } from './actions.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { pullModels } from './models-pull.ts';
-import { exitCodes, type Verb, type VerbContext } from './verb.ts';
+import { exitCodes, type VerbContext } from './verb.ts';
 
 type Action = (context: VerbContext, subject: string) => number | Promise<number>;
 
-const actions: Readonly<Record<string, Action>> = { list, show, pull: pullModels, import: importFolder, rm: remove };
-
 /** `sundew models list | show | pull | import | rm`: the models directory of this machine; no server needs to run. */
-export const models: Verb = {
-  name: 'models',
-  summary: 'List, show, pull, import and remove models on disk.',
-  usage:
-    'list | show NAME | pull [NAME | hub:OWNER/NAME[@REVISION][#PATH] --kind KIND] | import FOLDER --kind KIND | rm NAME --yes',
-  flags: [
-    { flag: '--kind', value: 'KIND', help: `One of ${modelKinds.join(', ')}.` },
-    {
-      flag: '--name',
-      value: 'NAME',
-      help: 'Name of a model that is imported, or pulled by its address; without it, the name that it has there.',
-    },
-    { flag: '--verify', help: 'With show: compare every file with its digest in the manifest.' },
-    { flag: '--yes', help: 'With rm: do it.' },
-    { flag: '--json', help: 'With list: JSON instead of a table.' },
-    ...configFlags(['modelsDir', 'predictorsDir', 'allowDownloads', 'hubUrl', 'packageIndex']),
-  ],
-  async run(context) {
-    const [word = 'list', subject, ...more] = context.args.positionals;
-    const action = Object.hasOwn(actions, word) ? actions[word] : undefined;
-    if (action === undefined) {
-      const guess = didYouMean(word, Object.keys(actions));
-      throw new ConfigError(`unknown action "${word}"${guess === undefined ? '' : `; did you mean "${guess}"?`}`);
-    }
-    if (more.length > 0 || (subject === undefined ? !['list', 'pull'].includes(word) : word === 'list')) {
-      throw new ConfigError(`usage: sundew models ${models.usage}`);
-    }
-    return action(context, subject ?? '');
+export const models = verbOfActions<Action>(
+  {
+    name: 'models',
+    summary: 'List, show, pull, import and remove models on disk.',
+    usually: 'list',
+    actions: [
+      { name: 'list', takes: [], help: 'Print the models that are installed; also without an action.', run: list },
+      { name: 'show', takes: ['NAME'], help: 'Print what is known of a model.', run: show },
+      {
+        name: 'pull',
+        takes: ['[NAME | hub:OWNER/NAME[@REVISION][#PATH]]'],
+        help: 'Fetch a model; without a name, print the catalogue.',
+        run: pullModels,
+      },
+      { name: 'import', takes: ['FOLDER'], help: 'Install a folder, an archive or a file.', run: importFolder },
+      { name: 'rm', takes: ['NAME'], help: 'Remove a model.', run: remove },
+    ],
+    flags: [
+      {
+        flag: '--kind',
+        value: 'KIND',
+        help: `One of ${modelKinds.join(', ')}; needed by import, and by pull of an address.`,
+      },
+      {
+        flag: '--name',
+        value: 'NAME',
+        of: ['pull', 'import'],
+        help: 'Name of a model that is imported, or pulled by its address; without it, the name that it has there.',
+      },
+      { flag: '--verify', of: ['show'], help: 'Compare every file with its digest in the manifest.' },
+      { flag: '--yes', of: ['rm'], help: 'Do it.' },
+      { flag: '--json', of: ['list'], help: 'JSON instead of a table.' },
+      ...configFlags(['modelsDir', 'predictorsDir', 'allowDownloads', 'hubUrl', 'packageIndex']),
+    ],
   },
-};
+  (run, context, [subject = '']) => run(context, subject),
+);
 
 function registryOf(context: VerbContext): ModelRegistry {
   const { modelsDir, predictorsDir } = configOf(context).config;

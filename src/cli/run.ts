@@ -2,15 +2,14 @@ import { isConfigError } from '../config/config-error.ts';
 import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { isDataDirectoryError } from '../storage/directory/data-directory-error.ts';
 import { type FlagSpec, parseArguments } from './arguments.ts';
-import { exitCodes, type Verb, type VerbContext } from './verb.ts';
+import { exitCodes, type Verb, type VerbContext, type Verbs } from './verb.ts';
 
 interface CommandLine {
-  /** Loaded when asked for: a verb costs nothing to the others. */
-  readonly verbs: Readonly<Record<string, () => Promise<Verb>>>;
+  readonly verbs: Verbs;
   readonly version: string;
 }
 
-type Surroundings = Omit<VerbContext, 'args'>;
+type Surroundings = Omit<VerbContext, 'args' | 'verbs'>;
 
 const versionWords = ['version', '--version', '-v'];
 const helpWords = ['help', '--help', '-h'];
@@ -46,7 +45,7 @@ export async function runCommandLine(
     return exitCodes.done;
   }
   try {
-    return await verb.run({ ...around, args: parseArguments(rest, verb.flags) });
+    return await verb.run({ ...around, verbs: commandLine.verbs, args: parseArguments(rest, verb.flags) });
   } catch (error) {
     around.explain(`sundew ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
     if (isDataDirectoryError(error)) around.explain(`${error.hint}\n`);
@@ -60,9 +59,17 @@ async function overview({ verbs, version }: CommandLine): Promise<string> {
   return `sundew ${version}\n\nusage: sundew COMMAND [options]\n\n${lines.join('\n')}\n\nsundew COMMAND --help shows its options.\n`;
 }
 
-function helpOf({ name, usage, summary, flags }: Verb): string {
-  const heads = flags.map(({ flag, value }) => (value === undefined ? flag : `${flag} ${value}`));
-  const width = Math.min(34, Math.max(0, ...heads.map((head) => head.length)));
-  const lines = flags.map((flag: FlagSpec, index) => `  ${(heads[index] ?? '').padEnd(width)}  ${flag.help}`);
-  return `usage: sundew ${name} ${usage}\n\n${summary}\n\n${lines.join('\n')}\n`;
+function helpOf({ name, usage = 'ACTION [options]', actions = [], summary, flags }: Verb): string {
+  const deeds = actions.map(({ name, takes, help }) => [[name, ...takes].join(' '), help] as const);
+  const options = flags.map(({ flag, value, of, help }: FlagSpec) => {
+    const head = value === undefined ? flag : `${flag} ${value}`;
+    return [head, of === undefined ? help : `${of.join(', ')}: ${help}`] as const;
+  });
+  const parts = [deeds, options].filter(({ length }) => length > 0).map(columns);
+  return [`usage: sundew ${name} ${usage}\n`, `${summary}\n`, ...parts].join('\n');
+}
+
+function columns(rows: readonly (readonly [head: string, help: string])[]): string {
+  const width = Math.min(34, Math.max(...rows.map(([head]) => head.length)));
+  return rows.map(([head, help]) => `  ${head.padEnd(width)}  ${help}\n`).join('');
 }

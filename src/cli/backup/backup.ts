@@ -1,6 +1,5 @@
 import { Locations } from '../../backup/location.ts';
 import { verifyBackup } from '../../backup/verify-backup.ts';
-import { ConfigError } from '../../config/config-error.ts';
 import { RunningConfig } from '../../config/reload.ts';
 import { commandClock, pause } from '../../lib/clock.ts';
 import { createLogger } from '../../observability/line-logger.ts';
@@ -8,43 +7,59 @@ import type { BackupResponse } from '../../protocol/database/backups.ts';
 import type { RestoreJobBody } from '../../protocol/database/restores.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { openSecrets } from '../../server/access/open-secrets.ts';
+import { verbOfActions } from '../actions.ts';
+import { clientFlags } from '../client/client-verb.ts';
 import { type DatabaseCalls, openCalls, RefusedError } from '../database-calls.ts';
-import { configFlags, configOf } from '../load-config.ts';
-import { exitCodes, type Verb, type VerbContext } from '../verb.ts';
+import { configOf } from '../load-config.ts';
+import { exitCodes, type VerbContext } from '../verb.ts';
 
-const usage = 'usage: sundew backup create|list|restore|verify LOCATION [BACKUP_ID] [options]';
 const pollMs = 200;
 
 type Action = (context: VerbContext, location: string, backupId: string) => Promise<number>;
 
 /** `sundew backup`: makes, lists, restores and verifies backups, of a running server or of a data directory at rest. */
-export const backup: Verb = {
-  name: 'backup',
-  summary: 'Make, list, restore and verify backups, through a server or on a data directory that no server uses.',
-  usage: 'create|list|restore|verify LOCATION [BACKUP_ID] [options]',
-  flags: [
-    { flag: '--url', value: 'URL', help: 'A running server, e.g. http://127.0.0.1:8080; else the data directory.' },
-    { flag: '--key', value: 'KEY', help: 'Its credential; else the variable SUNDEW_KEY.' },
-    { flag: '--connection', value: 'NAME', help: 'The connection that allows the location; `list` needs it.' },
-    { flag: '--tables', value: 'LIST', help: 'create, restore: tables with commas between them; all unless given.' },
-    { flag: '--format', value: 'FORMAT', help: 'create: portable (lines of JSON) or native (the files of ranges).' },
-    { flag: '--base', value: 'BACKUP_ID', help: 'create: copy only what has changed since this backup.' },
-    {
-      flag: '--mode',
-      value: 'fail_if_exists|skip_if_exists|overwrite',
-      help: 'restore: what happens to tables that exist; `fail_if_exists` unless given.',
-    },
-    { flag: '--json', help: 'JSON.' },
-    ...configFlags(),
-  ],
-  async run(context) {
-    const [name = '', location, backupId = '', ...more] = context.args.positionals;
-    const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
-    if (!action || location === undefined || more.length > 0 || (backupId === '') !== (name === 'list')) {
-      throw new ConfigError(usage);
-    }
+export const backup = verbOfActions<Action>(
+  {
+    name: 'backup',
+    summary: 'Make, list, restore and verify backups, through a server or on a data directory that no server uses.',
+    actions: [
+      { name: 'create', takes: ['LOCATION', 'BACKUP_ID'], help: 'Make a backup.', run: create },
+      { name: 'list', takes: ['LOCATION'], help: 'Print the backups of a location.', run: list },
+      { name: 'restore', takes: ['LOCATION', 'BACKUP_ID'], help: 'Restore a backup.', run: restore },
+      { name: 'verify', takes: ['LOCATION', 'BACKUP_ID'], help: 'Read all of a backup; needs no server.', run: verify },
+    ],
+    flags: [
+      {
+        flag: '--connection',
+        value: 'NAME',
+        help: 'The connection that allows the location; `list` needs it.',
+      },
+      {
+        flag: '--tables',
+        value: 'LIST',
+        of: ['create', 'restore'],
+        help: 'Tables with commas between them; all unless given.',
+      },
+      {
+        flag: '--format',
+        value: 'portable|native',
+        of: ['create'],
+        help: 'Lines of JSON, or the files of ranges.',
+      },
+      { flag: '--base', value: 'BACKUP_ID', of: ['create'], help: 'Copy only what has changed since this backup.' },
+      {
+        flag: '--mode',
+        value: 'fail_if_exists|skip_if_exists|overwrite',
+        of: ['restore'],
+        help: 'What happens to tables that exist; `fail_if_exists` unless given.',
+      },
+      { flag: '--json', help: 'JSON.' },
+      ...clientFlags,
+    ],
+  },
+  async (run, context, [location = '', backupId = '']) => {
     try {
-      return await action(context, location, backupId);
+      return await run(context, location, backupId);
     } catch (error) {
       if (!(error instanceof ServiceError) && !(error instanceof RefusedError)) throw error;
       const isRefusal = error instanceof RefusedError;
@@ -52,9 +67,7 @@ export const backup: Verb = {
       return (isRefusal ? error.isRetryable : error.retryable) ? exitCodes.retry : exitCodes.failed;
     }
   },
-};
-
-const actions: Readonly<Record<string, Action>> = { create, list, restore, verify };
+);
 
 async function create(context: VerbContext, location: string, backupId: string): Promise<number> {
   await using database = await openCalls(context);

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../config/config-error.ts';
+import { verbOfActions } from '../actions.ts';
 import { type DatabaseCalls, openCalls, RefusedError } from '../database-calls.ts';
 import { configFlags } from '../load-config.ts';
 import { exitCodes, type Verb, type VerbContext } from '../verb.ts';
@@ -11,8 +12,15 @@ export const clientFlags = [
   ...configFlags(),
 ];
 
-/** An action of a verb on a database. Resolves with the exit code. */
-export type ClientAction = (database: DatabaseCalls, context: VerbContext) => Promise<number>;
+/** An action of a verb on a database, with the words that follow its name. Resolves with the exit code. */
+export type ClientAction = (database: DatabaseCalls, context: VerbContext, ...given: string[]) => Promise<number>;
+
+/** A verb whose actions ask a database. */
+export function clientVerb(verb: Parameters<typeof verbOfActions<ClientAction>>[0]): Verb {
+  return verbOfActions(verb, (run, context, given) =>
+    runClient(context, (database) => run(database, context, ...given)),
+  );
+}
 
 /** Opens the database, and says what it refuses. */
 export async function runClient(context: VerbContext, action: ClientAction): Promise<number> {

@@ -2,8 +2,8 @@ import { ConfigError } from '../../config/config-error.ts';
 import { commandClock, pause } from '../../lib/clock.ts';
 import { parseDuration } from '../../lib/duration.ts';
 import type { DatabaseCalls } from '../database-calls.ts';
-import { exitCodes, type Verb, type VerbContext } from '../verb.ts';
-import { type ClientAction, clientFlags, jsonOf, printJson, runClient, tablePath, usageOf } from './client-verb.ts';
+import { exitCodes, type VerbContext } from '../verb.ts';
+import { clientFlags, clientVerb, jsonOf, printJson, tablePath } from './client-verb.ts';
 
 interface Details {
   readonly config: { readonly name: string; readonly type: string };
@@ -18,64 +18,70 @@ const pollMs = 200;
 const usualTimeout = '10m';
 
 /** `sundew index`: creates, drops, lists and shows the indexes of a table, and waits until one is ready. */
-export const index: Verb = {
+export const index = clientVerb({
   name: 'index',
   summary: 'Create, drop, list and show the indexes of a table, and wait until one is ready.',
-  usage: 'create|drop|get|wait TABLE INDEX | list TABLE [options]',
+  actions: [
+    {
+      name: 'create',
+      takes: ['TABLE', 'INDEX'],
+      help: 'Make an index and print its configuration.',
+      async run({ call }, context, table, name) {
+        const config = jsonOf(context, '--body');
+        if (config === undefined) throw new ConfigError('give the configuration in --body or --file');
+        return printJson(context, await call('POST', indexPath(table, name), config));
+      },
+    },
+    {
+      name: 'drop',
+      takes: ['TABLE', 'INDEX'],
+      help: 'Drop an index.',
+      run: async ({ call }, _context, table, name) => {
+        await call('DELETE', indexPath(table, name));
+        return exitCodes.done;
+      },
+    },
+    {
+      name: 'get',
+      takes: ['TABLE', 'INDEX'],
+      help: 'Print the configuration and the state of an index.',
+      run: async ({ call }, context, table, name) => printJson(context, await call('GET', indexPath(table, name))),
+    },
+    { name: 'list', takes: ['TABLE'], help: 'Print the indexes of a table with their states.', run: list },
+    { name: 'wait', takes: ['TABLE', 'INDEX'], help: 'Wait until an index is ready.', run: wait },
+  ],
   flags: [
-    { flag: '--body', value: 'JSON', help: 'create: the configuration.' },
-    { flag: '--file', value: 'FILE', help: 'create: a file with the configuration.' },
-    { flag: '--until', value: 'queryable|complete', help: 'wait: for what; `complete` unless given.' },
-    { flag: '--timeout', value: 'DURATION', help: `wait: for how long at most; ${usualTimeout} unless given.` },
-    { flag: '--json', help: 'list: one JSON object a line.' },
+    { flag: '--body', value: 'JSON', of: ['create'], help: 'The configuration.' },
+    { flag: '--file', value: 'FILE', of: ['create'], help: 'A file with the configuration.' },
+    { flag: '--until', value: 'queryable|complete', of: ['wait'], help: 'For what; `complete` unless given.' },
+    { flag: '--timeout', value: 'DURATION', of: ['wait'], help: `For how long at most; ${usualTimeout} unless given.` },
+    { flag: '--json', of: ['list'], help: 'One JSON object a line.' },
     ...clientFlags,
   ],
-  async run(context) {
-    const [word = '', table, name, ...more] = context.args.positionals;
-    const isList = word === 'list' && name === undefined;
-    const action = table === undefined ? undefined : isList ? list(table) : name && actionsOf(table, name)[word];
-    if (!action || more.length > 0) throw usageOf(index);
-    return await runClient(context, action);
-  },
-};
+});
 
-function actionsOf(table: string, name: string): Readonly<Record<string, ClientAction | undefined>> {
-  const path = tablePath(table, 'indexes', name);
-  return {
-    create: async ({ call }, context) => {
-      const config = jsonOf(context, '--body');
-      if (config === undefined) throw new ConfigError('give the configuration in --body or --file');
-      return printJson(context, await call('POST', path, config));
-    },
-    get: async ({ call }, context) => printJson(context, await call('GET', path)),
-    drop: async ({ call }) => {
-      await call('DELETE', path);
-      return exitCodes.done;
-    },
-    wait: ({ call }, context) => wait(call, path, context),
-  };
+function indexPath(table: string, name: string): string {
+  return tablePath(table, 'indexes', name);
 }
 
-function list(table: string): ClientAction {
-  return async ({ call }, context) => {
-    const indexes = (await call('GET', tablePath(table, 'indexes'))) as unknown as readonly Details[];
-    for (const each of indexes) {
-      const { config, status } = each;
-      const line = `${config.name}\t${config.type}\t${status.readiness.state}`;
-      context.print(`${context.args.flags.has('--json') ? JSON.stringify(each) : line}\n`);
-    }
-    return exitCodes.done;
-  };
+async function list({ call }: DatabaseCalls, context: VerbContext, table: string): Promise<number> {
+  const indexes = (await call('GET', tablePath(table, 'indexes'))) as unknown as readonly Details[];
+  for (const each of indexes) {
+    const { config, status } = each;
+    const line = `${config.name}\t${config.type}\t${status.readiness.state}`;
+    context.print(`${context.args.flags.has('--json') ? JSON.stringify(each) : line}\n`);
+  }
+  return exitCodes.done;
 }
 
-async function wait(call: DatabaseCalls['call'], path: string, context: VerbContext): Promise<number> {
+async function wait({ call }: DatabaseCalls, context: VerbContext, table: string, name: string): Promise<number> {
   const { flags } = context.args;
   const until = flags.get('--until') ?? 'complete';
   if (until !== 'queryable' && until !== 'complete') throw new ConfigError('--until must be queryable or complete');
   const endMs = commandClock.monotonicMs() + timeoutOf(flags.get('--timeout') ?? usualTimeout);
   let shown = '';
   for (;;) {
-    const { status } = (await call('GET', path)) as unknown as Details;
+    const { status } = (await call('GET', indexPath(table, name))) as unknown as Details;
     const { readiness, backfill_progress: progress, error } = status;
     if (readiness[until]) {
       context.print(`${readiness.state}\n`);

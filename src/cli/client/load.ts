@@ -17,7 +17,7 @@ export const load: Verb = {
   usage: 'TABLE --file FILE [options]',
   flags: [
     { flag: '--file', value: 'FILE', help: 'The file; /dev/stdin for what another program writes.' },
-    { flag: '--id-field', value: 'PATH', help: 'The member that is the key of a document; `id` unless given.' },
+    { flag: '--id-field', value: 'FIELD', help: 'The member that is the key of a document; `id` unless given.' },
     { flag: '--id-template', value: 'TEMPLATE', help: 'The key made of members, such as `{{shop}}:{{number}}`.' },
     { flag: '--size', value: 'INTEGER', help: `Documents of one batch at most; ${usualBatch.documents} unless given.` },
     { flag: '--batch-bytes', value: 'INTEGER', help: 'Bytes of one batch at most, but for a longer document; 4 MiB.' },
