@@ -3,7 +3,7 @@ import { KeyedMutex } from '../lib/concurrency/keyed-mutex.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { AccessChange, GrantRecord } from '../storage/catalog/access-records.ts';
 import type { AccessStore } from '../storage/catalog/access-store.ts';
-import type { AccessState } from './access-state.ts';
+import { AccessState } from './access-state.ts';
 import type { Grant } from './grants.ts';
 
 interface Deps {
@@ -63,6 +63,11 @@ export class AccessChanges {
     const message = 'nobody could come in as a global administrator after this; make another administrator first';
     throw new ServiceError('last_admin', message);
   }
+}
+
+/** Changes of a data directory that no server holds. */
+export function offlineChanges(store: AccessStore, clock: Pick<Clock, 'nowMs'>): AccessChanges {
+  return new AccessChanges({ state: AccessState.of(store.rows()), store, clock, onChange: () => undefined });
 }
 
 export function grantRecords(subject: string, grants: readonly Grant[]): GrantRecord[] {

@@ -56,7 +56,7 @@ export function nextWords(actions: readonly ActionSpec[], place: string): string
   return [...new Set(after.map((rest) => rest.split(' ')[0] ?? ''))];
 }
 
-/** What is said to another action would go unheard. */
+/** An option for another action would go unheard. */
 function refuseOthers(verb: Pick<Verb, 'name' | 'flags'>, action: ActionSpec, given: Iterable<string>): void {
   for (const flag of given) {
     const spec = verb.flags.find((each) => each.flag === flag);

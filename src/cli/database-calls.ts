@@ -1,5 +1,6 @@
 import { ConfigError } from '../config/config-error.ts';
 import { RunningConfig } from '../config/reload.ts';
+import type { App } from '../http/listener/app.ts';
 import { commandClock } from '../lib/clock.ts';
 import { createLogger } from '../observability/line-logger.ts';
 import { openServices } from '../server/open-services.ts';
@@ -48,7 +49,12 @@ export async function openCalls(context: VerbContext): Promise<DatabaseCalls> {
   const config = new RunningConfig(load(), load);
   const logger = createLogger({ level: 'warn', format: 'text', clock: commandClock, write: context.explain });
   const services = await openServices({ config, logger, clock: commandClock, socket: undefined });
-  return { ...calls(services.app.handle, nowhere, {}), [Symbol.asyncDispose]: () => services.close() };
+  return { ...callsWithin(services.app), [Symbol.asyncDispose]: () => services.close() };
+}
+
+/** Calls of an application of this process. */
+export function callsWithin(app: Pick<App, 'handle'>): Pick<DatabaseCalls, 'call' | 'text'> {
+  return calls(app.handle, nowhere, {});
 }
 
 function calls(

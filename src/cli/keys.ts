@@ -1,14 +1,12 @@
-import { AccessChanges } from '../access/access-changes.ts';
-import { AccessState, type ApiKey, readGrant } from '../access/access-state.ts';
+import { type AccessChanges, offlineChanges } from '../access/access-changes.ts';
+import type { ApiKey } from '../access/access-state.ts';
 import { createAdminUser } from '../access/first-admin.ts';
-import type { Grant } from '../access/grants.ts';
-import { lifetimeWords, readLifetime } from '../access/key-lifetime.ts';
 import { KeyService } from '../access/key-service.ts';
 import { serverCaller } from '../access/principal.ts';
-import { ConfigError } from '../config/config-error.ts';
 import { systemClock } from '../lib/clock.ts';
 import { withOfflineAccess } from '../storage/catalog/offline-access.ts';
 import { verbOfActions } from './actions.ts';
+import { lifetimeOf, permissionsOf } from './auth/key-words.ts';
 import { configFlags, configOf } from './load-config.ts';
 import { exitCodes, type VerbContext } from './verb.ts';
 
@@ -58,12 +56,7 @@ export const keys = verbOfActions<Action>(
   },
   async (run, context, given) => {
     await withOfflineAccess(configOf(context).config.dataDir, async (store) => {
-      const changes = new AccessChanges({
-        state: AccessState.of(store.rows()),
-        store,
-        clock: systemClock,
-        onChange: () => undefined,
-      });
+      const changes = offlineChanges(store, systemClock);
       await run({ changes, keys: new KeyService(changes, () => Promise.resolve()) }, context, ...given);
     });
     return exitCodes.done;
@@ -75,8 +68,8 @@ async function create({ changes, keys }: Offline, { args, print }: VerbContext):
   const user = flags.get('--user') ?? 'admin';
   const request = {
     name: flags.get('--name') ?? 'command line',
-    lifetimeMs: lifetimeOf(flags.get('--expires-in')),
-    permissions: flags.get('--permissions')?.split(',').map(readPermission),
+    lifetimeMs: lifetimeOf(args),
+    permissions: permissionsOf(args),
     rowFilter: undefined,
   };
   if (user === 'admin' && changes.state.user(user) === undefined) await createAdminUser(changes);
@@ -107,21 +100,4 @@ function describe({ keyId, userName, name, createdMs, expiresMs }: ApiKey) {
     created_at: new Date(createdMs).toISOString(),
     expires_at: expiresMs === undefined ? null : new Date(expiresMs).toISOString(),
   };
-}
-
-function lifetimeOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const lifetimeMs = readLifetime(text);
-  if (lifetimeMs !== undefined) return lifetimeMs;
-  throw new ConfigError(`--expires-in takes ${lifetimeWords}, not "${text}"`);
-}
-
-/** `table:books:read`; the name in the middle may have colons. */
-function readPermission(text: string): Grant {
-  const [, resourceType = '', resource = '', level = ''] = /^([^:]+):(.+):([^:]+)$/.exec(text) ?? [];
-  try {
-    return readGrant({ resourceType, resource, level });
-  } catch {
-    throw new ConfigError(`--permissions takes TYPE:RESOURCE:LEVEL, such as table:books:read, not "${text}"`);
-  }
 }

@@ -1,4 +1,5 @@
 import { ConfigError } from '../config/config-error.ts';
+import { cellOf } from './cell.ts';
 import { clientFlags, runClient } from './client/client-verb.ts';
 import { exitCodes, type Verb } from './verb.ts';
 
@@ -44,11 +45,3 @@ function asObjects({ columns, rows }: Rows): string {
 function asText({ columns, rows }: Rows): string {
   return [columns, ...rows].map((row) => `${row.map(cellOf).join('\t')}\n`).join('');
 }
-
-/** Tabs and ends of lines within a text would make two of one. */
-function cellOf(value: unknown): string {
-  if (value === null) return '';
-  return String(value).replace(/[\t\n\r\\]/g, (character) => escapes[character] ?? character);
-}
-
-const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r', '\\': '\\\\' };

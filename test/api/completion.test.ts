@@ -25,7 +25,7 @@ function cutByBash(line: string): string[] {
 }
 
 interface Shell {
-  /** What the shell offers for each of the lines, which are typed up to their ends. */
+  /** The offers of the shell for each of the lines, which are typed up to their ends. */
   readonly complete: (script: string, lines: readonly string[]) => Promise<string[][]>;
   /** Whether an offer repeats the option that stands before the value in the same word. */
   readonly repeatsOption: boolean;

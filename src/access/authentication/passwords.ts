@@ -10,7 +10,7 @@ const waitingMax = 32;
 const argon2 = { algorithm: 'argon2id', memoryCost: 19_456, timeCost: 2 } as const;
 
 /** Fails with `invalid_request` for a password that cannot be taken. */
-function checkPassword(password: string): void {
+export function checkPassword(password: string): void {
   const bytes = Buffer.byteLength(password);
   if (bytes >= passwordBytesMin && bytes <= passwordBytesMax && !password.includes('\0')) return;
   const message = `a password has ${passwordBytesMin} to ${passwordBytesMax} bytes, and no NUL`;

@@ -1,19 +1,17 @@
 import { Locations } from '../../backup/location.ts';
 import { verifyBackup } from '../../backup/verify-backup.ts';
 import { RunningConfig } from '../../config/reload.ts';
-import { commandClock, pause } from '../../lib/clock.ts';
+import { commandClock } from '../../lib/clock.ts';
 import { createLogger } from '../../observability/line-logger.ts';
 import type { BackupResponse } from '../../protocol/database/backups.ts';
-import type { RestoreJobBody } from '../../protocol/database/restores.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
 import { openSecrets } from '../../server/access/open-secrets.ts';
 import { verbOfActions } from '../actions.ts';
-import { clientFlags } from '../client/client-verb.ts';
-import { type DatabaseCalls, openCalls, RefusedError } from '../database-calls.ts';
+import { clientFlags, sayingRefusals } from '../client/client-verb.ts';
+import { openCalls } from '../database-calls.ts';
 import { configOf } from '../load-config.ts';
 import { exitCodes, type VerbContext } from '../verb.ts';
-
-const pollMs = 200;
+import { place, tablesOf } from './place.ts';
+import { restoreBackup, restoreModes } from './restore.ts';
 
 type Action = (context: VerbContext, location: string, backupId: string) => Promise<number>;
 
@@ -25,7 +23,7 @@ export const backup = verbOfActions<Action>(
     actions: [
       { name: 'create', takes: ['LOCATION', 'BACKUP_ID'], help: 'Make a backup.', run: create },
       { name: 'list', takes: ['LOCATION'], help: 'Print the backups of a location.', run: list },
-      { name: 'restore', takes: ['LOCATION', 'BACKUP_ID'], help: 'Restore a backup.', run: restore },
+      { name: 'restore', takes: ['LOCATION', 'BACKUP_ID'], help: 'Restore a backup.', run: restoreBackup },
       { name: 'verify', takes: ['LOCATION', 'BACKUP_ID'], help: 'Read all of a backup; needs no server.', run: verify },
     ],
     flags: [
@@ -47,26 +45,12 @@ export const backup = verbOfActions<Action>(
         help: 'Lines of JSON, or the files of ranges.',
       },
       { flag: '--base', value: 'BACKUP_ID', of: ['create'], help: 'Copy only what has changed since this backup.' },
-      {
-        flag: '--mode',
-        value: 'fail_if_exists|skip_if_exists|overwrite',
-        of: ['restore'],
-        help: 'What happens to tables that exist; `fail_if_exists` unless given.',
-      },
+      { ...restoreModes, of: ['restore'] },
       { flag: '--json', help: 'JSON.' },
       ...clientFlags,
     ],
   },
-  async (run, context, [location = '', backupId = '']) => {
-    try {
-      return await run(context, location, backupId);
-    } catch (error) {
-      if (!(error instanceof ServiceError) && !(error instanceof RefusedError)) throw error;
-      const isRefusal = error instanceof RefusedError;
-      context.explain(isRefusal ? `${error.message}\n` : `${error.code}: ${error.message}\n`);
-      return (isRefusal ? error.isRetryable : error.retryable) ? exitCodes.retry : exitCodes.failed;
-    }
-  },
+  (run, context, [location = '', backupId = '']) => sayingRefusals(context, () => run(context, location, backupId)),
 );
 
 async function create(context: VerbContext, location: string, backupId: string): Promise<number> {
@@ -101,37 +85,6 @@ async function list(context: VerbContext, location: string): Promise<number> {
   return exitCodes.done;
 }
 
-async function restore(context: VerbContext, location: string, backupId: string): Promise<number> {
-  await using database = await openCalls(context);
-  const mode = context.args.flags.get('--mode');
-  const more = mode === undefined ? {} : { restore_mode: mode };
-  const asked = { ...place(context, location), backup_id: backupId, ...tablesOf(context), ...more };
-  const job = await endOf(database, await database.call('POST', '/db/v1/restore', asked), context);
-  if (context.args.flags.has('--json')) context.print(`${JSON.stringify(job, null, 2)}\n`);
-  else {
-    for (const { table_name: table, error } of job.result?.failure_details ?? []) context.print(`${table}: ${error}\n`);
-    context.print(`${backupId}: ${job.phase}${job.error === undefined ? '' : `: ${job.error}`}\n`);
-  }
-  return job.phase === 'succeeded' ? exitCodes.done : exitCodes.failed;
-}
-
-/** Waits for a restore, and says how far it is. */
-async function endOf(
-  { call }: DatabaseCalls,
-  submitted: Record<string, unknown>,
-  { explain }: VerbContext,
-): Promise<RestoreJobBody> {
-  let shown = '';
-  for (let job = submitted as unknown as RestoreJobBody; ; ) {
-    const progress = `${job.completed_table_count} of ${job.total_table_count || '?'} tables`;
-    if (progress !== shown) explain(`restore ${job.job_id}: ${progress}\n`);
-    shown = progress;
-    if (job.expires_at_ms !== undefined) return job;
-    await pause(commandClock, pollMs);
-    job = (await call('GET', `/db/v1/restore/jobs/${job.job_id}`)) as unknown as RestoreJobBody;
-  }
-}
-
 async function verify(context: VerbContext, location: string, backupId: string): Promise<number> {
   const { flags } = context.args;
   const { store } = openLocations(context).open({ location, connection: flags.get('--connection') }, 'restore.read');
@@ -152,16 +105,6 @@ function openLocations(context: VerbContext): Locations {
   const logger = createLogger({ level: 'warn', format: 'text', clock: commandClock, write: context.explain });
   const { credentials } = openSecrets({ config, clock: commandClock, logger });
   return new Locations({ options: () => config.config, credentials, clock: commandClock });
-}
-
-function place({ args }: VerbContext, location: string): { location: string; connection?: string } {
-  const connection = args.flags.get('--connection');
-  return connection === undefined ? { location } : { location, connection };
-}
-
-function tablesOf({ args }: VerbContext): { table_names?: string[] } {
-  const tables = args.flags.get('--tables');
-  return tables === undefined ? {} : { table_names: tables.split(',') };
 }
 
 function baseOf({ args }: VerbContext): { base_backup_id?: string } {

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../config/config-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { verbOfActions } from '../actions.ts';
+import { cellOf } from '../cell.ts';
 import { type DatabaseCalls, openCalls, RefusedError } from '../database-calls.ts';
 import { configFlags } from '../load-config.ts';
-import { exitCodes, type Verb, type VerbContext } from '../verb.ts';
+import { type ActionSpec, exitCodes, type Verb, type VerbContext } from '../verb.ts';
 
 /** Flags of every verb that asks a database. */
 export const clientFlags = [
@@ -13,7 +15,13 @@ export const clientFlags = [
 ];
 
 /** An action of a verb on a database, with the words that follow its name. Resolves with the exit code. */
-export type ClientAction = (database: DatabaseCalls, context: VerbContext, ...given: string[]) => Promise<number>;
+export type ClientAction = (
+  database: Pick<DatabaseCalls, 'call'>,
+  context: VerbContext,
+  ...given: string[]
+) => Promise<number>;
+
+export type ClientActionSpec = ActionSpec & { readonly run: ClientAction };
 
 /** A verb whose actions ask a database. */
 export function clientVerb(verb: Parameters<typeof verbOfActions<ClientAction>>[0]): Verb {
@@ -23,14 +31,23 @@ export function clientVerb(verb: Parameters<typeof verbOfActions<ClientAction>>[
 }
 
 /** Opens the database, and says what it refuses. */
-export async function runClient(context: VerbContext, action: ClientAction): Promise<number> {
+export async function runClient(
+  context: VerbContext,
+  action: (database: DatabaseCalls, context: VerbContext) => Promise<number>,
+): Promise<number> {
   await using database = await openCalls(context);
+  return await sayingRefusals(context, () => action(database, context));
+}
+
+/** Resolves with the exit code, also where a database or a service refused something, which is said. */
+export async function sayingRefusals({ explain }: VerbContext, run: () => Promise<number>): Promise<number> {
   try {
-    return await action(database, context);
+    return await run();
   } catch (error) {
-    if (!(error instanceof RefusedError)) throw error;
-    context.explain(`${error.message}\n`);
-    return error.isRetryable ? exitCodes.retry : exitCodes.failed;
+    if (!(error instanceof ServiceError) && !(error instanceof RefusedError)) throw error;
+    const isRefusal = error instanceof RefusedError;
+    explain(isRefusal ? `${error.message}\n` : `${error.code}: ${error.message}\n`);
+    return (isRefusal ? error.isRetryable : error.retryable) ? exitCodes.retry : exitCodes.failed;
   }
 }
 
@@ -40,9 +57,27 @@ export function printJson({ print }: VerbContext, body: unknown): number {
   return exitCodes.done;
 }
 
+/** Prints each on a line of its own: with `--json` as JSON, else its columns with tabs between them. */
+export function printEach<Item>(
+  { args, print }: VerbContext,
+  items: readonly Item[],
+  columnsOf: (item: Item) => readonly unknown[],
+): number {
+  const isJson = args.flags.has('--json');
+  for (const item of items) print(`${isJson ? JSON.stringify(item) : columnsOf(item).map(cellOf).join('\t')}\n`);
+  return exitCodes.done;
+}
+
 /** `/db/v1/tables/TABLE`, and below it. */
 export function tablePath(table: string, ...below: readonly string[]): string {
-  return ['/db/v1/tables', ...[table, ...below].map(encodeURIComponent)].join('/');
+  return pathBelow('/db/v1/tables', table, ...below);
+}
+
+/** The path of these names below `base`. Throws `ConfigError` for a name that would make it the path of something else. */
+export function pathBelow(base: string, ...names: readonly string[]): string {
+  const other = names.find((name) => ['', '.', '..'].includes(name));
+  if (other !== undefined) throw new ConfigError(`"${other}" is no name that an address can have`);
+  return [base, ...names.map(encodeURIComponent)].join('/');
 }
 
 /** An object as JSON, in a flag or in the file that `--file` names; undefined where neither is given. */
@@ -85,7 +120,8 @@ export function given(members: Readonly<Record<string, unknown>>): Record<string
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-function textOf(file: string): string {
+/** Throws `ConfigError` for a file that cannot be read. */
+export function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {

@@ -3,7 +3,7 @@ import { commandClock, pause } from '../../lib/clock.ts';
 import { parseDuration } from '../../lib/duration.ts';
 import type { DatabaseCalls } from '../database-calls.ts';
 import { exitCodes, type VerbContext } from '../verb.ts';
-import { clientFlags, clientVerb, jsonOf, printJson, tablePath } from './client-verb.ts';
+import { clientFlags, clientVerb, jsonOf, printEach, printJson, tablePath } from './client-verb.ts';
 
 interface Details {
   readonly config: { readonly name: string; readonly type: string };
@@ -66,12 +66,7 @@ function indexPath(table: string, name: string): string {
 
 async function list({ call }: DatabaseCalls, context: VerbContext, table: string): Promise<number> {
   const indexes = (await call('GET', tablePath(table, 'indexes'))) as unknown as readonly Details[];
-  for (const each of indexes) {
-    const { config, status } = each;
-    const line = `${config.name}\t${config.type}\t${status.readiness.state}`;
-    context.print(`${context.args.flags.has('--json') ? JSON.stringify(each) : line}\n`);
-  }
-  return exitCodes.done;
+  return printEach(context, indexes, ({ config, status }) => [config.name, config.type, status.readiness.state]);
 }
 
 async function wait({ call }: DatabaseCalls, context: VerbContext, table: string, name: string): Promise<number> {

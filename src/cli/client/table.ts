@@ -1,5 +1,5 @@
 import { exitCodes, type VerbContext } from '../verb.ts';
-import { clientFlags, clientVerb, countOf, given, jsonOf, printJson, tablePath } from './client-verb.ts';
+import { clientFlags, clientVerb, countOf, given, jsonOf, printEach, printJson, tablePath } from './client-verb.ts';
 
 /** `sundew table`: creates, drops, lists and shows tables. */
 export const table = clientVerb({
@@ -35,10 +35,7 @@ export const table = clientVerb({
         const prefix = context.args.flags.get('--prefix');
         const query = prefix === undefined ? '' : `?${new URLSearchParams({ prefix })}`;
         const tables = (await call('GET', `/db/v1/tables${query}`)) as unknown as readonly { name: string }[];
-        for (const each of tables) {
-          context.print(context.args.flags.has('--json') ? `${JSON.stringify(each)}\n` : `${each.name}\n`);
-        }
-        return exitCodes.done;
+        return printEach(context, tables, ({ name }) => [name]);
       },
     },
   ],

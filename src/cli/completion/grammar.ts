@@ -3,7 +3,7 @@ import type { FlagSpec } from '../arguments.ts';
 import type { ActionSpec, Verb } from '../verb.ts';
 
 /** A word that a person may type, and what it means; the meaning is empty for values. */
-export interface Candidate {
+interface Candidate {
   readonly word: string;
   readonly meaning: string;
 }
@@ -15,17 +15,17 @@ export interface Group {
   readonly candidates: readonly Candidate[];
 }
 
-/** What a shell may offer, as groups with disjoint candidates: at a place those of every group that has it. */
+/** The offers of a shell, as groups with disjoint candidates: at a place those of every group that has it. */
 export interface Grammar {
   /** The words that follow a place. */
   readonly words: readonly Group[];
   readonly options: readonly Group[];
-  /** What an option takes; switches are not among them. */
+  /** The values of options; switches are not among them. */
   readonly values: readonly Group[];
 }
 
 /** In place of words: a path of this machine, or any text. */
-export const anyFile: Candidate = { word: ':file', meaning: '' };
+const anyFile: Candidate = { word: ':file', meaning: '' };
 const anyText: Candidate = { word: ':text', meaning: '' };
 
 const own: readonly Candidate[] = [

@@ -1,7 +1,7 @@
 import type { Grammar, Group } from './grammar.ts';
 
 /**
- * What bash and zsh share: the grammar as functions of a place, and `_sundew_next`, which takes the word that is being typed
+ * The functions that bash and zsh share: the grammar by places, and `_sundew_next`, which takes the word that is being typed
  * and those between `sundew` and it, and prints what may stand there: a word, a tab and its meaning on each line.
  */
 export function sharedFunctions({ words, options, values }: Grammar): string {
