@@ -30,7 +30,9 @@ async function expectRefused(write: Promise<Answer>): Promise<void> {
 async function expectStopped(server: ChildServer, file: string): Promise<void> {
   expect((await server.ended).code).toBe(74);
   expect(server.log).toContain('the data directory failed; the server stops and recovers at its next start');
-  expect(server.log).toMatch(new RegExp(`${file} was (removed or replaced|cut) while the server had it open`));
+  expect(server.log).toMatch(
+    new RegExp(`"message":"[^: ]*${file} was (removed or replaced|cut) while the server had it open"`),
+  );
 }
 
 const ways: { way: string; take(place: FaultPlace): void }[] = [

@@ -327,8 +327,9 @@ export class StorageWriter {
     if (reported.code === 'read_only') this.#running?.space.note('read_only');
     if (reported.code === 'storage_failed' && !this.#failure) {
       this.#failure = reported;
-      const cause = reported.cause instanceof Error ? `: ${reported.cause.message}` : '';
-      this.#server.emit({ kind: 'fatal', message: `${path}${cause}` });
+      const reason = reported.cause instanceof Error ? reported.cause.message : reported.message;
+      // An error that was not translated names its file by itself.
+      this.#server.emit({ kind: 'fatal', message: reported === error ? reason : `${path}: ${reason}` });
     }
     return reported;
   }
