@@ -5,7 +5,7 @@ import { DataDirectoryError } from './directory/data-directory-error.ts';
 export type Migration = (database: Database) => void;
 
 /** Other connections hold a lock only for moments. */
-const busyTimeoutMs = 5_000;
+export const busyTimeoutMs = 5_000;
 export const pageBytes = 4_096;
 const writerCacheKib = 32 * 1_024;
 const readerCacheKib = 8 * 1_024;

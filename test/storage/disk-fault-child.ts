@@ -19,11 +19,18 @@ export type FaultStep =
   | { do: 'appears'; place: number; key: string }
   /** Waits until exactly these faults stand. */
   | { do: 'stand'; faults: FaultKind[] }
+  /** Waits until the write-ahead log of a range is no longer than that. */
+  | { do: 'log'; place: number; bytes: number }
   /** Waits until the reserve has the given size, bytes. */
   | { do: 'reserves'; bytes: number }
   /** Copies the write-ahead logs into their files. */
   | { do: 'checkpoint' }
+  | { do: 'close' }
   | { do: 'redone' }
+  /** Of the write-ahead logs of the ranges, how many hold anything. */
+  | { do: 'logs' }
+  /** Waits until the writer says that the disk has failed. */
+  | { do: 'fails' }
   | { do: 'fatal' };
 
 const control = new FaultControl(must(process.argv[3], 'no control file'));
@@ -43,6 +50,10 @@ const reserve = storage.directory.reserveFile;
 for (const { rangeId } of table.ranges) storage.subscribe(rangeId, () => redone.push(rangeId));
 const ranges = await Promise.all(table.ranges.map(({ rangeId }) => storage.openRange(rangeId)));
 
+function logBytes(rangeId: number): number {
+  return statSync(`${storage.directory.documentsFile(rangeId, 1)}-wal`).size;
+}
+
 async function perform(step: FaultStep): Promise<unknown> {
   const range = (place: number) => must(ranges[place], 'no such range');
   switch (step.do) {
@@ -56,6 +67,11 @@ async function perform(step: FaultStep): Promise<unknown> {
       return documentOf(range(step.place).documents.get(step.key)?.body) ?? null;
     case 'fatal':
       return fatal;
+    case 'close':
+      return storage.close().then(
+        () => 'closed',
+        ({ message }) => ({ message }),
+      );
     case 'checkpoint':
       return storage.walCheckpoint().then(
         () => 'copied',
@@ -74,6 +90,14 @@ async function perform(step: FaultStep): Promise<unknown> {
         ),
       );
       return step.faults;
+    case 'log':
+      await until(async () => logBytes(range(step.place).rangeId) <= step.bytes);
+      return 'short';
+    case 'logs':
+      return ranges.filter(({ rangeId }) => logBytes(rangeId) > 0).length;
+    case 'fails':
+      await until(async () => fatal.length > 0);
+      return 'failed';
     case 'reserves':
       await until(async () => (existsSync(reserve) ? statSync(reserve).size : 0) === step.bytes);
       return step.bytes;

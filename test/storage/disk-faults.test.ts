@@ -222,6 +222,97 @@ test('a reserve that a full disk lets nobody remove is cut', async () => {
   expect(answers).toEqual(['done', reserveBytes, 'armed', 'armed', 'done', 0, [], 'done', reserveBytes, []]);
 });
 
+test('a full disk gets the space back that write-ahead logs keep ahead, and what they hold where their files have room', async () => {
+  using directory = temporaryDirectory();
+  const answers = await answersTo(directory.path, [
+    { do: 'append', places: [0], key: 'a' },
+    { do: 'append', places: [1], key: 'a' },
+    { do: 'arm', rule: { calls: ['write'], path: '.db', action: 'ENOSPC' } },
+    { do: 'append', places: [0], key: 'b' },
+    { do: 'log', place: 0, bytes: 100_000 },
+    { do: 'log', place: 1, bytes: 100_000 },
+    { do: 'get', place: 0, key: 'a' },
+    { do: 'disarm' },
+    { do: 'stand', faults: [] },
+    { do: 'append', places: [0, 1], key: 'c' },
+    { do: 'get', place: 1, key: 'a' },
+    { do: 'get', place: 1, key: 'c' },
+    { do: 'fatal' },
+  ]);
+  const refused = { code: 'insufficient_storage' };
+  expect(answers).toEqual([
+    'done',
+    'done',
+    'armed',
+    refused,
+    'short',
+    'short',
+    { n: 1 },
+    'disarmed',
+    [],
+    'done',
+    { n: 1 },
+    { n: 1 },
+    [],
+  ]);
+  const storage = await openTestStorage(join(directory.path, 'data'));
+  for (const [place, keys] of [
+    [1, ['a', 'c']],
+    [2, ['a', 'c']],
+  ] as const) {
+    const range = await storage.openRange(place);
+    for (const key of keys) expect(documentOf(range.documents.get(key)?.body)).toEqual({ n: 1 });
+  }
+  await storage.close();
+});
+
+test('a sync that fails while a full disk gets its logs back ends all writing: no other log is emptied', async () => {
+  using directory = temporaryDirectory();
+  const answers = await answersTo(directory.path, [
+    { do: 'append', places: [0, 1, 2], key: 'a' },
+    { do: 'arm', rule: { calls: ['sync'], path: 'documents.db$', action: 'EIO', times: 1 } },
+    { do: 'arm', rule: { calls: ['write'], path: '.db-wal', action: 'ENOSPC' } },
+    { do: 'append', places: [0], key: 'b' },
+    { do: 'fails' },
+    { do: 'append', places: [1], key: 'c' },
+    { do: 'logs' },
+    { do: 'fatal' },
+  ]);
+  const failed = { code: 'storage_failed' };
+  expect(answers).toEqual([
+    'done',
+    'armed',
+    'armed',
+    { code: 'insufficient_storage' },
+    'failed',
+    failed,
+    3,
+    ['storage_failed'],
+  ]);
+  const storage = await openTestStorage(join(directory.path, 'data'));
+  for (const id of [1, 2, 3]) {
+    const range = await storage.openRange(id);
+    expect(documentOf(range.documents.get('a')?.body)).toEqual({ n: 1 });
+  }
+  await storage.close();
+});
+
+test('a stop on a full disk closes everything, whatever has yet to be forgotten', async () => {
+  using directory = temporaryDirectory();
+  const answers = await answersTo(directory.path, [
+    { do: 'append', places: [0, 1, 2], key: 'a' },
+    { do: 'append', places: [2], key: 'b' },
+    { do: 'arm', rule: { calls: ['write'], path: '.db', action: 'ENOSPC' } },
+    { do: 'close' },
+    { do: 'fatal' },
+  ]);
+  expect(answers).toEqual(['done', 'done', 'armed', 'closed', []]);
+  const storage = await openTestStorage(join(directory.path, 'data'));
+  const range = await storage.openRange(3);
+  for (const key of ['a', 'b']) expect(documentOf(range.documents.get(key)?.body)).toEqual({ n: 1 });
+  await storage.close();
+});
+
 test('a write that fails while the disk takes others is refused, and ends nothing', async () => {
   using directory = temporaryDirectory();
   const answers = await answersTo(directory.path, [

@@ -55,6 +55,74 @@ test(
 );
 
 test(
+  'a log gives back its space ahead, and all of itself that no reader needs, and goes on',
+  () => {
+    using directory = temporaryDirectory();
+    using kept = keptFile(directory.path);
+    const bytes = () => statSync(`${kept.path}-wal`).size;
+    const rows = (database: Database) => database.query('SELECT count(*) AS n FROM blobs').get();
+    for (let n = 0; n < 8; n += 1) kept.write(100);
+    expect(bytes()).toBe(256 * 1_024);
+    const held = 32 + kept.log() * 4_120;
+    expect(kept.wal.cut()).toBe(256 * 1_024 - held);
+    expect([bytes(), kept.wal.cut()]).toEqual([held, 0]);
+    kept.write(100);
+    const reader = new Database(kept.path, { readonly: true });
+    reader.run('BEGIN');
+    expect(rows(reader)).toEqual({ n: 9 });
+    // Frames that a reader uses stay, although they are copied.
+    const used = 32 + kept.log() * 4_120;
+    expect(kept.wal.empty(Number.POSITIVE_INFINITY)).toBe(0);
+    kept.wal.cut();
+    expect(bytes()).toBe(used);
+    kept.write(100);
+    expect(rows(reader)).toEqual({ n: 9 });
+    reader.close();
+    expect(kept.wal.empty(Number.POSITIVE_INFINITY)).toBeGreaterThan(0);
+    expect(bytes()).toBe(0);
+    kept.write(100);
+    expect(rows(kept.database)).toEqual({ n: 11 });
+    // Where the file would grow by more than the disk has room for, the log stays.
+    kept.write();
+    const long = bytes();
+    expect([kept.wal.empty(rowBytes / 2), bytes()]).toEqual([0, long]);
+    expect([kept.wal.empty(2 * rowBytes), bytes()]).toEqual([long, 0]);
+    // Where the disk has little to spare, no space is kept ahead until a further look.
+    kept.database.run('INSERT INTO blobs VALUES (zeroblob(100))');
+    const short = bytes();
+    kept.wal.wrote(100, 1);
+    kept.wal.maintain(256 * 1_024 - 1);
+    expect([bytes(), kept.wal.isDue]).toEqual([short, false]);
+    kept.write(64 * 4_096);
+    expect(bytes()).toBeGreaterThan(64 * 4_120);
+    kept.write(100);
+    expect(bytes()).toBe(1_024 * 1_024);
+  },
+  timeoutMs,
+);
+
+test('a log into which another connection writes while its end is looked for is not cut', () => {
+  using directory = temporaryDirectory();
+  using kept = keptFile(directory.path);
+  for (let n = 0; n < 8; n += 1) kept.write(100);
+  const other = new Database(kept.path, { readwrite: true, create: false });
+  const begins = spyOn(kept.database, 'transaction');
+  const begin = kept.database.transaction.bind(kept.database);
+  begins.mockImplementationOnce(((work: () => unknown) => {
+    other.run('INSERT INTO blobs VALUES (zeroblob(5000))');
+    return begin(work);
+  }) as typeof kept.database.transaction);
+  const { size } = statSync(`${kept.path}-wal`);
+  expect(kept.wal.cut()).toBe(0);
+  expect([begins.mock.calls.length > 0, statSync(`${kept.path}-wal`).size]).toEqual([true, size]);
+  expect(kept.wal.cut()).toBe(size - (32 + kept.log() * 4_120));
+  other.close();
+  const fresh = new Database(kept.path, { readonly: true });
+  expect(fresh.query('SELECT count(*) AS n FROM blobs').get()).toEqual({ n: 9 });
+  fresh.close();
+});
+
+test(
   'after a failed copy the writer asks again when the log has grown, and copies itself when it is overlong',
   () => {
     using directory = temporaryDirectory();

@@ -20,13 +20,19 @@ export class HeldFile {
     this.#bytes = size;
   }
 
-  /** `cut`: it is shorter than it was, which nothing of this process makes it. */
+  /** `cut`: it is shorter than it was, which only `shortened` explains. */
   look(): 'held' | 'gone' | 'cut' {
     const found = statSync(this.#path, { throwIfNoEntry: false });
     if (found?.ino !== this.#inode || found.dev !== this.#device) return 'gone';
     if (found.size < this.#bytes) return 'cut';
     this.#bytes = found.size;
     return 'held';
+  }
+
+  /** The process itself has made the file shorter. */
+  shortened(): void {
+    this.#bytes = 0;
+    this.look();
   }
 
   /** Throws `storage_failed` unless the file is the one that is held, and whole. */

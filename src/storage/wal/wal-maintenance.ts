@@ -1,15 +1,16 @@
 import type { Database } from 'bun:sqlite';
-import { closeSync, fstatSync, openSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, openSync } from 'node:fs';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type Migration, openWriter } from '../connection.ts';
+import { busyTimeoutMs, type Migration, openWriter, pageBytes } from '../connection.ts';
+import { fileBytes } from '../directory/disk-usage.ts';
 import { HeldFile } from '../directory/held-file.ts';
 import { extendSynced, syncPath } from '../directory/synced-file.ts';
 import { translateStorageError } from '../storage-error.ts';
 import type { DiskCondition } from '../writer/disk-space.ts';
 import { inspectWal } from './wal-inspection.ts';
 
-const frameBytes = 4_096 + 24;
+const frameBytes = pageBytes + 24;
 const headerBytes = 32;
 /**
  * Space that is written with zeros ahead of the log. A commit into space that exists syncs in half the time of one
@@ -24,6 +25,8 @@ const longFrames = Math.floor((spaceBytesMax - headerBytes) / frameBytes);
 const remainderFrames = 2_048;
 /** Frames after which the writer copies whatever there is, because the other thread does not keep up. */
 const overlongFrames = 4 * longFrames;
+/** Frames after which a log that got no space is looked at again. */
+const roomlessFrames = 64;
 const catchUpPauseMs = 5;
 const catchUpAttemptsMax = 400;
 /** Bytes to which a log grows while a reader keeps it from being copied: a backup that reads one instant of a range. */
@@ -135,8 +138,8 @@ export class WalMaintenance {
     return this.#framesEstimate > this.#framesDue + slack;
   }
 
-  /** Between writes: has a long log copied, and keeps space ahead of a short one where the disk has room for it. */
-  maintain(mayGrow = true): void {
+  /** Between writes: has a long log copied, and keeps space ahead of a short one, of which `spareBytes` may be taken now. */
+  maintain(spareBytes = Number.POSITIVE_INFINITY): void {
     this.#refuseCutLog();
     const { log } = this.#frames();
     this.#framesEstimate = log;
@@ -144,7 +147,10 @@ export class WalMaintenance {
     else if (log >= longFrames && !this.#isCopying) {
       this.#isCopying = true;
       this.onLong();
-    } else if (mayGrow && log < longFrames && this.isDue) this.#grow();
+    } else if (log < longFrames && this.isDue && !this.#grow(spareBytes)) {
+      this.#framesDue = log + roomlessFrames;
+      return;
+    }
     this.#framesDue = this.#nextLook();
   }
 
@@ -155,7 +161,7 @@ export class WalMaintenance {
     this.#framesEstimate = log;
     if (failed) this.#framesDue = log + longFrames;
     else if (log - checkpointed <= remainderFrames) this.checkpoint();
-    else this.maintain(false);
+    else this.maintain(0);
   }
 
   /**
@@ -208,11 +214,63 @@ export class WalMaintenance {
     }
   }
 
+  /** On a full disk: gives back the space ahead. Returns its bytes. */
+  cut(): number {
+    this.checkPlace();
+    const version = this.#version();
+    const { log } = this.#database.query('PRAGMA wal_checkpoint(NOOP)').get() as LogFrames;
+    // A log that begins again, or one that could not be looked at (-1), is for `empty`.
+    if (log <= 0) return 0;
+    const end = headerBytes + log * frameBytes;
+    if (fileBytes(`${this.#path}-wal`) <= end) return 0;
+    return this.#underLock((descriptor, size) => {
+      // SQLite says outside of transactions only where a log ends: that holds as long as nobody else has written.
+      if (this.#version() !== version) return 0;
+      ftruncateSync(descriptor, end);
+      this.#log.shortened();
+      this.#spaceBytes = 0;
+      return size - end;
+    });
+  }
+
+  /**
+   * On a full disk: copies the log into the file and empties it, where the file grows by `roomBytes` at most, unless somebody
+   * uses the log now. Returns the bytes that it had.
+   */
+  empty(roomBytes: number): number {
+    this.checkPlace();
+    const bytes = fileBytes(`${this.#path}-wal`);
+    // A copy that ends half way would keep what it took.
+    if (bytes === 0 || this.#fileGrowth() > roomBytes) return 0;
+    this.syncCopy();
+    this.#database.run('PRAGMA busy_timeout = 0');
+    try {
+      this.#database.run('PRAGMA wal_checkpoint(TRUNCATE)');
+    } finally {
+      this.#log.shortened();
+      this.#database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    }
+    const left = fileBytes(`${this.#path}-wal`);
+    if (left === 0) [this.#spaceBytes, this.#framesEstimate, this.#framesDue] = [0, 0, 0];
+    return bytes - left;
+  }
+
   /** Copies everything and empties the log, before a clean close. `isSynced`: the file was synced after `copyUnsynced`. */
   finish(isSynced = false): void {
     this.#refuseCutLog();
     if (!isSynced) this.syncCopy();
     emptyLog(this.#database, this.#path);
+  }
+
+  /** Bytes that the file lacks of what it has with its log. */
+  #fileGrowth(): number {
+    const { page_count } = this.#database.query('PRAGMA page_count').get() as { page_count: number };
+    return page_count * pageBytes - fileBytes(this.#path);
+  }
+
+  /** Another one whenever another connection has committed. */
+  #version(): number {
+    return (this.#database.query('PRAGMA data_version').get() as { data_version: number }).data_version;
   }
 
   #frames(): LogFrames {
@@ -227,20 +285,28 @@ export class WalMaintenance {
     return this.#spaceBytes === spaceBytesMax ? longFrames : Math.floor(this.#spaceBytes / frameBytes / 2);
   }
 
-  #grow(): void {
+  /** False when the space would take more than `spareBytes`. */
+  #grow(spareBytes: number): boolean {
     const target = Math.min(spaceBytesMax, Math.max(firstSpaceBytes, this.#spaceBytes * spaceGrowth));
-    // In a transaction, so that no connection appends a frame where the zeros are about to go.
-    const underLock = this.#database.transaction(() => {
+    if (target - this.#spaceBytes > spareBytes) return false;
+    this.#underLock((descriptor, size) => {
+      if (size < target) extend(descriptor, size, target);
+    });
+    this.#spaceBytes = target;
+    return true;
+  }
+
+  /** Changes the log's file in a transaction, so that no connection appends a frame where the change is about to be. */
+  #underLock<Result>(change: (descriptor: number, size: number) => Result): Result {
+    const changed = this.#database.transaction(() => {
       const descriptor = openSync(`${this.#path}-wal`, 'r+');
       try {
-        const { size } = fstatSync(descriptor);
-        if (size < target) extend(descriptor, size, target);
+        return change(descriptor, fstatSync(descriptor).size);
       } finally {
         closeSync(descriptor);
       }
     });
-    underLock.immediate();
-    this.#spaceBytes = target;
+    return changed.immediate();
   }
 }
 

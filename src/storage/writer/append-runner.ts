@@ -75,8 +75,15 @@ export class AppendRunner {
   /** Forgets the records of finished writes, so that a clean start finds none. */
   forgetApplied(): void {
     if (this.#applied.length === 0) return;
-    this.#deps.catalog.writeRedo([], this.#applied);
-    this.#applied = [];
+    const { catalog, report } = this.#deps;
+    try {
+      catalog.writeRedo([], this.#applied);
+      this.#applied = [];
+    } catch (error) {
+      // Applying a record twice changes nothing: they can stay.
+      const reported = report(error, catalog.path);
+      if (!(reported instanceof ServiceError) || reported.code === 'storage_failed') throw reported;
+    }
   }
 
   #runSingleRange(calls: readonly AppendCall[]): void {

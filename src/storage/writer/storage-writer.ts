@@ -6,6 +6,7 @@ import { CatalogFile } from '../catalog/catalog-file.ts';
 import { catalogMigrations } from '../catalog/catalog-migrations.ts';
 import type { TableRecord } from '../catalog/catalog-records.ts';
 import { DataDirectory } from '../directory/data-directory.ts';
+import { fileBytes } from '../directory/disk-usage.ts';
 import { HeldFile } from '../directory/held-file.ts';
 import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
 import { insufficientStorage, isSqliteError, translateStorageError } from '../storage-error.ts';
@@ -104,7 +105,7 @@ export class StorageWriter {
 
   #maintainLog(wal: WalMaintenance, path: string): void {
     try {
-      wal.maintain(this.#running?.space.condition === 'writable');
+      wal.maintain(this.#running?.space.spareBytes());
     } catch (error) {
       // A full or read-only disk is met again, and answered, by the next write.
       this.#report(error, path);
@@ -254,7 +255,15 @@ export class StorageWriter {
   }
 
   /** Returns when to come again. */
-  #upkeep({ redo, space, catalog }: Running): number | undefined {
+  #upkeep(running: Running): number | undefined {
+    const { space } = running;
+    const gaveBack = space.condition === 'full' && this.#giveBack(running);
+    const nextMs = this.#recover(running);
+    // There may be more to give back.
+    return gaveBack && space.condition === 'full' ? 0 : nextMs;
+  }
+
+  #recover({ redo, space, catalog }: Running): number | undefined {
     redo.catchUpAll();
     if (redo.isPending && space.spend()) redo.catchUpAll();
     if (redo.isPending) return retryMs;
@@ -270,6 +279,28 @@ export class StorageWriter {
       return retryMs;
     }
     return space.lacksReserve ? reserveRetryMs : undefined;
+  }
+
+  /**
+   * Gives a full disk the space back that write-ahead logs keep ahead, and empties the longest that its file has room for: one
+   * in each step, because writes wait for it. True when it gave back anything.
+   */
+  #giveBack({ directory, catalog, ranges, space }: Running): boolean {
+    const logs = [{ wal: catalog.wal, path: directory.catalogFile }, ...ranges.all()];
+    const got = (give: (wal: WalMaintenance) => number) => (log: (typeof logs)[number]) => {
+      try {
+        return give(log.wal) > 0;
+      } catch (error) {
+        const reported = this.#report(error, log.path);
+        if (!(reported instanceof ServiceError) || reported.code === 'storage_failed') throw reported;
+        return false;
+      }
+    };
+    const wasCut = logs.filter(got((wal) => wal.cut())).length > 0;
+    const longestFirst = logs
+      .map((log) => ({ ...log, bytes: fileBytes(`${log.path}-wal`) }))
+      .sort((left, right) => right.bytes - left.bytes);
+    return longestFirst.some(got((wal) => wal.empty(space.freeBytes()))) || wasCut;
   }
 
   #dropTable({ catalog, ranges }: Running, { tableId, nowMs, heads }: StorageCalls['dropTable'][0]): string[] {
@@ -309,11 +340,11 @@ export class StorageWriter {
 
   #close({ ranges, catalog, runner, heads, cuts }: Running): void {
     if (!this.#failure) heads.flush();
+    if (!this.#failure) runner.forgetApplied();
     this.#running = undefined;
     // After a failed sync nothing is written any more, not even a checkpoint.
     if (this.#failure) return;
     cuts.closeAll();
-    runner.forgetApplied();
     for (const range of [...ranges.all()]) ranges.close(range.file.rangeId);
     catalog.wal.finish();
     catalog.close();
