@@ -328,3 +328,18 @@ impl Directory for IndexDirectory {
         Ok(WatchHandle::empty())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_merged_where_the_disk_has_twice_their_bytes() {
+        let files = [("small", 1), ("large", u64::MAX / 4)].map(|(name, bytes)| (PathBuf::from(name), bytes));
+        let restored = RestoredCheckpoint { meta: Vec::new(), managed: Vec::new(), files: files.into() };
+        let directory = IndexDirectory::on_disk(&std::env::temp_dir(), 0, 0, Some(restored)).expect("a directory");
+        let has_room = |names: &[&str]| directory.has_room_to_merge(names.iter().map(PathBuf::from));
+        assert!(has_room(&["small"]));
+        assert!(!has_room(&["small", "large"]));
+    }
+}

@@ -54,9 +54,7 @@ impl Weight for WordBits {
 /// Sets the bits of all documents from the current block of `postings` on.
 pub fn add_documents(postings: &mut BlockSegmentPostings, bits: &mut [u64]) {
     while !postings.docs().is_empty() {
-        for &document in postings.docs() {
-            bits[document as usize / 64] |= 1 << (document % 64);
-        }
+        BitSet::add_to_words(bits, postings.docs());
         postings.advance();
     }
 }

@@ -206,15 +206,22 @@ impl WordSearch {
         self.words.len() == 1
     }
 
-    /// A score that at least `wanted` documents of `segments` have, of which all documents are to be shown. Of every full block of a word's postings one document is known before any is decoded, and of a union it scores
-    /// no less by the other words. `None` where there are fewer blocks, or where a document needs several words.
+    /// A score that at least `wanted` documents of `segments` have, of which all documents are to be shown. Of every full block of a
+    /// word's postings one document is known before any is decoded, and of a union it scores no less by the other words. `None` where
+    /// there are fewer blocks, or where a document needs several words.
     pub fn reached(&self, wanted: usize, segments: &[u32]) -> Option<Score> {
         if wanted == 0 || !(matches!(self.shape, Shape::Any) || self.is_one_word()) {
             return None;
         }
         let mut reached: Option<Score> = None;
         let mut scores = Vec::new();
-        for word in &self.words {
+        // Of words that weigh less the blocks, which are many, are not looked at.
+        let mut words: Vec<(Score, &Word)> = self.words.iter().map(|word| (whole(&word.weight), word)).collect();
+        words.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        for (most, word) in words {
+            if reached.is_some_and(|reached| most <= reached) {
+                break;
+            }
             scores.clear();
             for segment in segments {
                 let Some(WordPostings { skips, .. }) = &word.postings[*segment as usize] else { continue };

@@ -277,16 +277,12 @@ impl<'c, 'a> Union<'c, 'a> {
             if score + self.sums[at + 1] <= self.threshold {
                 return;
             }
-            let cursor = &mut *self.members[self.bounds[at].1].cursor;
-            // No block is decoded whose bound says that the document is none.
-            let Some((first, _)) = cursor.next_block(doc) else { continue };
-            if first > doc {
-                continue;
+            let (bound, member) = self.bounds[at];
+            if bound > 0.0
+                && let Some(of_word) = self.members[member].cursor.seek(doc)
+            {
+                score += of_word;
             }
-            if score + cursor.ahead.most + self.sums[at] <= self.threshold {
-                return;
-            }
-            score += cursor.seek(doc).unwrap_or(0.0);
         }
         if score > self.threshold {
             self.threshold = visit(doc, score);
