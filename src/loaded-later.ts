@@ -19,6 +19,7 @@ export const laterVerbs: Readonly<Record<(typeof verbNames)[number], () => Promi
   config: async () => (await import('./cli/config-show.ts')).configShow,
   table: async () => (await import('./cli/client/table.ts')).table,
   index: async () => (await import('./cli/client/index-verb.ts')).index,
+  artifact: async () => (await import('./cli/client/artifact.ts')).artifact,
   load: async () => (await import('./cli/client/load.ts')).load,
   insert: async () => (await import('./cli/client/documents.ts')).insert,
   delete: async () => (await import('./cli/client/documents.ts')).deleteVerb,

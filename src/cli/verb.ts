@@ -44,6 +44,7 @@ export const verbNames = [
   'config',
   'table',
   'index',
+  'artifact',
   'load',
   'insert',
   'delete',

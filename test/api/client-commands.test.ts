@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { laterVerbs } from '../../src/loaded-later.ts';
 import { runCommand } from '../support/command-line.ts';
+import { until } from '../support/fault/until.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -113,6 +114,54 @@ describe('an index', () => {
     expect(waited.explained).toMatch(/^(?:pending|queryable_partial), \d+ %/);
     expect((await run('index wait slow v --until ever')).code).toBe(2);
     expect((await run('index wait slow v --timeout soon')).code).toBe(2);
+  });
+});
+
+describe('an enrichment', () => {
+  test('is registered, listed, shown, tried again for a document, and dropped', async () => {
+    await json('table create notes');
+    const body = { kind: 'chunk', field: 'body', chunk_size: 600 };
+    const done = { code: 0, printed: '', explained: '' };
+    expect(await run('artifact put notes steps --body', JSON.stringify(body))).toEqual(done);
+    const copy = lines('copy.json', '{"kind":"asset","field":"body"}');
+    expect(await run('artifact put notes copy --file', copy)).toEqual(done);
+    expect((await run('artifact list notes')).printed.split('\n').sort()).toEqual(['', 'copy\tasset', 'steps\tchunk']);
+    expect(await json('artifact get notes steps')).toMatchObject({ name: 'steps', ...body, field: '$.body' });
+    await json('insert notes good --sync-level full_index --value', '{"body":"a text"}');
+    const made = await run('artifact list notes --document good --json');
+    expect(
+      made.printed
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toContainEqual(expect.objectContaining({ name: 'steps', kind: 'chunk', state: 'ready', attempts: 0 }));
+    await json('insert notes bad --value', '{"body":7}');
+    const state = async () => (await run('artifact list notes --document bad')).printed;
+    const failed = /^steps\tchunk\t(?:retrying|failed)\t\d+\t\S.*$/m;
+    await until(async () => failed.test(await state()));
+    const again = await json('artifact reprocess notes steps --document bad');
+    expect(again).toMatchObject({ artifact_name: 'steps', scanned: 1, reprocessed: 1, failures: [] });
+    expect(await json('artifact reprocess notes steps --limit 7')).toMatchObject({ limit: 7, failures: [] });
+    expect(await run('artifact delete notes steps')).toEqual(done);
+    const gone = { code: 1, printed: '', explained: expect.stringMatching(/^artifact_not_found: /) };
+    for (const action of ['get', 'delete', 'reprocess']) {
+      expect([action, await run(`artifact ${action} notes steps`)]).toEqual([action, gone]);
+    }
+    const wrong = ['put notes x', 'put notes', 'reprocess notes copy --limit 0', 'job notes copy', 'delete notes ..'];
+    for (const words of [...wrong, 'reprocess notes copy --document a --next-key b', 'get notes copy --document a']) {
+      expect([words, (await run(`artifact ${words}`)).code]).toEqual([words, 2]);
+    }
+  });
+});
+
+describe('names', () => {
+  test('of which the address of something else would be made are refused before anything is sent', async () => {
+    await json('table create kept');
+    for (const words of ['index drop kept ..', 'index drop kept .', 'lookup kept ..', 'table drop ..']) {
+      expect([words, (await run(words)).code]).toEqual([words, 2]);
+    }
+    expect((await run('index drop kept', '')).code).toBe(2);
+    expect(await json('table get kept')).toMatchObject({ name: 'kept' });
   });
 });
 
