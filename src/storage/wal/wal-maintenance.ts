@@ -110,8 +110,9 @@ export class WalMaintenance {
    */
   checkPlace(): void {
     this.#file.check();
-    if (this.#log.look() === 'gone') this.#tryToCopy();
-    this.#log.check();
+    const log = this.#log.look();
+    if (log === 'gone') this.#tryToCopy();
+    if (log !== 'held') this.#log.check();
   }
 
   #tryToCopy(): void {
