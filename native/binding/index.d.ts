@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 7e772bbbd2e59884cf89d95ceb362c524cbe33599ab7036096bd5ce4d940e9a4
+// SHA-256 of its sources: 4914a4ac83d3dbcabad15718154b286b6a895d248486b5a3bd39d1bce932dac4
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */

@@ -6,6 +6,8 @@
 
 #![deny(clippy::all)]
 
+#[cfg(target_os = "linux")]
+mod bus_error;
 mod full_text;
 mod grammar;
 mod graph;
