@@ -131,6 +131,10 @@ export function insufficientStorage(cause?: unknown): ServiceError {
   return new ServiceError('insufficient_storage', 'the disk is full; nothing of this request was written', { cause });
 }
 
+export function isFullDisk(failure: unknown): boolean {
+  return failure instanceof ServiceError && failure.code === 'insufficient_storage';
+}
+
 function readOnly(cause: unknown): ServiceError {
   return new ServiceError('read_only', 'the data directory cannot be written', { cause });
 }

@@ -189,14 +189,15 @@ test('a file that a full disk lets nobody cut ends nothing: what needs that is r
   using directory = temporaryDirectory();
   const answers = await answersTo(directory.path, [
     { do: 'append', places: [0], key: 'a' },
-    { do: 'arm', rule: { calls: ['truncate'], path: '.db$', action: 'ENOSPC', times: 1 } },
+    { do: 'arm', rule: { calls: ['truncate'], path: '.db$', action: 'ENOSPC' } },
     { do: 'checkpoint' },
     { do: 'append', places: [0], key: 'b' },
+    { do: 'disarm' },
     { do: 'checkpoint' },
     { do: 'stand', faults: [] },
     { do: 'fatal' },
   ]);
-  expect(answers).toEqual(['done', 'armed', { code: 'insufficient_storage' }, 'done', 'copied', [], []]);
+  expect(answers).toEqual(['done', 'armed', { code: 'insufficient_storage' }, 'done', 'disarmed', 'copied', [], []]);
 });
 
 test('a reserve that a full disk lets nobody remove is cut', async () => {
@@ -209,9 +210,12 @@ test('a reserve that a full disk lets nobody remove is cut', async () => {
       { do: 'append', places: [0], key: 'a' },
       { do: 'reserves', bytes: reserveBytes },
       { do: 'arm', rule: { calls: ['unlink'], path: reserve, action: 'ENOSPC' } },
-      { do: 'arm', rule: { calls: ['write'], path: 'documents.db', action: 'ENOSPC', times: 2 } },
+      { do: 'arm', rule: { calls: ['write'], path: 'documents.db-wal', action: 'ENOSPC', times: 3 } },
+      // As long as the catalog takes no writes the disk is full.
+      { do: 'arm', rule: { calls: ['write'], path: 'catalog.db', action: 'ENOSPC' } },
       { do: 'delete', places: [0], key: 'a' },
       { do: 'reserves', bytes: 0 },
+      { do: 'disarm' },
       { do: 'stand', faults: [] },
       { do: 'append', places: [0], key: 'b' },
       { do: 'reserves', bytes: reserveBytes },
@@ -219,7 +223,74 @@ test('a reserve that a full disk lets nobody remove is cut', async () => {
     ],
     reserveBytes,
   );
-  expect(answers).toEqual(['done', reserveBytes, 'armed', 'armed', 'done', 0, [], 'done', reserveBytes, []]);
+  expect(answers).toEqual([
+    'done',
+    reserveBytes,
+    'armed',
+    'armed',
+    'armed',
+    'done',
+    0,
+    'disarmed',
+    [],
+    'done',
+    reserveBytes,
+    [],
+  ]);
+});
+
+test('a write for which a full disk has no room but that of logs gets it, and is not refused', async () => {
+  using directory = temporaryDirectory();
+  const answers = await answersTo(directory.path, [
+    { do: 'append', places: [0], key: 'a' },
+    { do: 'append', places: [1], key: 'a' },
+    { do: 'arm', rule: { calls: ['write'], path: '/ranges/1/1/documents.db-wal', action: 'ENOSPC', times: 1 } },
+    { do: 'append', places: [0], key: 'b' },
+    { do: 'log', place: 1, bytes: 0 },
+    { do: 'stand', faults: [] },
+    { do: 'fatal' },
+  ]);
+  expect(answers).toEqual(['done', 'done', 'armed', 'done', 'short', [], []]);
+});
+
+test('a full disk spends no more of its reserve than a delete needs', async () => {
+  using directory = temporaryDirectory();
+  const MiB = 1_024 * 1_024;
+  const answers = await answersTo(
+    directory.path,
+    [
+      { do: 'append', places: [0], key: 'a' },
+      { do: 'reserves', bytes: 12 * MiB },
+      { do: 'arm', rule: { calls: ['write'], path: '/catalog.db', action: 'ENOSPC' } },
+      { do: 'arm', rule: { calls: ['write'], path: '/ranges/1/1/documents.db-wal', action: 'ENOSPC', times: 3 } },
+      { do: 'delete', places: [0], key: 'a' },
+      { do: 'reserves', bytes: 8 * MiB },
+      { do: 'append', places: [0], key: 'b' },
+      { do: 'disarm' },
+      { do: 'stand', faults: [] },
+      { do: 'append', places: [0], key: 'c' },
+      { do: 'reserves', bytes: 12 * MiB },
+      { do: 'get', place: 0, key: 'b' },
+      { do: 'fatal' },
+    ],
+    12 * MiB,
+  );
+  const refused = { code: 'insufficient_storage' };
+  expect(answers).toEqual([
+    'done',
+    12 * MiB,
+    'armed',
+    'armed',
+    'done',
+    8 * MiB,
+    refused,
+    'disarmed',
+    [],
+    'done',
+    12 * MiB,
+    null,
+    [],
+  ]);
 });
 
 test('a full disk gets the space back that write-ahead logs keep ahead, and what they hold where their files have room', async () => {
@@ -279,16 +350,7 @@ test('a sync that fails while a full disk gets its logs back ends all writing: n
     { do: 'fatal' },
   ]);
   const failed = { code: 'storage_failed' };
-  expect(answers).toEqual([
-    'done',
-    'armed',
-    'armed',
-    { code: 'insufficient_storage' },
-    'failed',
-    failed,
-    3,
-    ['storage_failed'],
-  ]);
+  expect(answers).toEqual(['done', 'armed', 'armed', failed, 'failed', failed, 3, ['storage_failed']]);
   const storage = await openTestStorage(join(directory.path, 'data'));
   for (const id of [1, 2, 3]) {
     const range = await storage.openRange(id);

@@ -242,7 +242,7 @@ export class WalMaintenance {
     this.checkPlace();
     const bytes = fileBytes(`${this.#path}-wal`);
     // A copy that ends half way would keep what it took.
-    if (bytes === 0 || this.#fileGrowth() > roomBytes) return 0;
+    if (bytes === 0 || this.growthBytes > roomBytes) return 0;
     this.syncCopy();
     this.#database.run('PRAGMA busy_timeout = 0');
     try {
@@ -264,7 +264,7 @@ export class WalMaintenance {
   }
 
   /** Bytes that the file lacks of what it has with its log. */
-  #fileGrowth(): number {
+  get growthBytes(): number {
     const { page_count } = this.#database.query('PRAGMA page_count').get() as { page_count: number };
     return page_count * pageBytes - fileBytes(this.#path);
   }

@@ -13,11 +13,12 @@ import {
   type SealedRequest,
   sealRequest,
 } from '../evaluation/request-evaluation.ts';
-import { insufficientStorage, isSqliteError } from '../storage-error.ts';
+import { insufficientStorage, isFullDisk, isSqliteError } from '../storage-error.ts';
 import type { AppliedWrite, RangeId, WriteRequest } from '../write-request.ts';
 import type { AcknowledgedHeads } from './acknowledged-heads.ts';
 import type { CommitTimings } from './commit-timings.ts';
 import type { DiskSpace } from './disk-space.ts';
+import type { LogRoom } from './log-room.ts';
 import { encodeRedo, type RedoPart } from './redo-record.ts';
 import type { RedoRunner } from './redo-runner.ts';
 import type { WritableRange, WritableRanges } from './writable-ranges.ts';
@@ -39,6 +40,7 @@ interface AppendDeps {
   commits: CommitTimings;
   redo: RedoRunner;
   space: DiskSpace;
+  room: LogRoom;
   heads: AcknowledgedHeads;
   /** Of the data directory. */
   lock: HeldFile;
@@ -97,10 +99,11 @@ export class AppendRunner {
 
   /**
    * Runs requests that share a commit. `run` answers all of them and says whether it has written, or throws with nothing
-   * written. Where the disk is full, those that free space are tried again, at last with the room of the reserve.
+   * written. Where the disk is full, all are tried again with the room of logs, and those that free space at last with that of
+   * the reserve.
    */
   #withRoom(calls: readonly AppendCall[], path: string, run: (calls: readonly AppendCall[]) => boolean): void {
-    const { space, report } = this.#deps;
+    const { space, room, report } = this.#deps;
     const attempt = (those: readonly AppendCall[]): unknown => {
       if (those.length === 0) return undefined;
       try {
@@ -111,9 +114,9 @@ export class AppendRunner {
       }
     };
     if (!space.isSpent) {
-      const failure = attempt(calls);
+      const failure = room.retryWithLogs(attempt(calls), () => attempt(calls));
       if (failure === undefined) return;
-      if (!isFull(failure)) {
+      if (!isFullDisk(failure)) {
         reject(calls, failure);
         return;
       }
@@ -122,8 +125,7 @@ export class AppendRunner {
       freesSpace(request) ? 'freeing' : 'other',
     );
     reject(other, insufficientStorage());
-    let failure = attempt(freeing);
-    if (isFull(failure) && space.spend()) failure = attempt(freeing);
+    const failure = room.retry(attempt(freeing), () => attempt(freeing));
     if (failure !== undefined) reject(freeing, failure);
   }
 
@@ -243,18 +245,18 @@ export class AppendRunner {
    * again: until then it takes no other. Returns the failure of a disk that nothing can be expected from.
    */
   #followLater(range: WritableRange, error: unknown, later: Set<RangeId>): unknown {
-    const { redo, space, report } = this.#deps;
+    const { redo, room, report } = this.#deps;
     const { rangeId } = range.file;
     redo.fellBehind(rangeId);
-    let reported = report(error, range.path);
-    if (isFull(reported) && space.spend()) {
+    const reported = room.retry(report(error, range.path), () => {
       try {
         redo.catchUp(rangeId);
         return undefined;
       } catch (again) {
-        reported = report(again, range.path);
+        return report(again, range.path);
       }
-    }
+    });
+    if (reported === undefined) return undefined;
     if (reported instanceof ServiceError && reported.code === 'storage_failed') return reported;
     later.add(rangeId);
     return undefined;
@@ -317,8 +319,4 @@ function asLater(write: AppliedWrite, later: ReadonlySet<RangeId>): AppliedWrite
 
 function reject(calls: readonly AppendCall[], error: unknown): void {
   for (const call of calls) call.reject(error);
-}
-
-function isFull(failure: unknown): boolean {
-  return failure instanceof ServiceError && failure.code === 'insufficient_storage';
 }

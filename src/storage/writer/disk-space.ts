@@ -13,11 +13,13 @@ const roomBytes = 4 * MiB;
 const spareShare = 1 / 8;
 /** One step of filling the reserve; each is synced, and writes wait for it. */
 const stepBytes = 4 * MiB;
+/** The share of the reserve that is spent at once. */
+const spentShare = 1 / 16;
 
 /**
- * The room of a data directory: whether its disk takes writes, and a reserve, a file that is removed when the disk is
- * full, so that what frees space (deletes, drops), committed writes and checkpoints can be finished. While the reserve
- * is spent, everything else is refused.
+ * The room of a data directory: whether its disk takes writes, and a reserve, a file that is cut when the disk is
+ * full, so that what frees space (deletes, drops), committed writes and checkpoints can be finished. While a part of
+ * it is spent, everything else is refused.
  */
 export class DiskSpace {
   readonly #directory: DataDirectory;
@@ -39,7 +41,7 @@ export class DiskSpace {
     return this.#condition;
   }
 
-  /** The disk is full and the reserve is spent: only writes that free space may use what is left. */
+  /** The disk is full and the reserve is not whole: only writes that free space may use what is left. */
   get isSpent(): boolean {
     return this.#condition === 'full' && this.#heldBytes < this.#reserveBytes;
   }
@@ -57,16 +59,21 @@ export class DiskSpace {
     this.#onChange(condition);
   }
 
-  /** Gives the reserve's bytes back to the file system; false when there are none, or it does not take them. */
+  /** Gives a part of the reserve back to the file system; false when there is none, or it does not take it. */
   spend(): boolean {
-    if (this.#heldBytes === 0 || !this.#remove()) return false;
+    const left = this.#heldBytes - Math.max(stepBytes, this.#reserveBytes * spentShare);
+    return this.#spendDownTo(Math.max(0, Math.floor(left)));
+  }
+
+  #spendDownTo(left: number): boolean {
+    if (this.#heldBytes === 0 || !(left > 0 ? this.#cut(left) : this.#remove())) return false;
     this.note('full');
     return true;
   }
 
   /** Before anything is opened: a full disk gets the reserve's room, so that recovery can write. */
   spendWhenFull(): boolean {
-    return this.freeBytes() < roomBytes && this.spend();
+    return this.freeBytes() < roomBytes && this.#spendDownTo(0);
   }
 
   /** The disk has room again, for the reserve as well. */
@@ -107,6 +114,12 @@ export class DiskSpace {
     // Random bytes, because a file system that compresses would hold no room with zeros.
     extendSynced(descriptor, size, randomBytes(bytes));
     return size + bytes;
+  }
+
+  #cut(left: number): boolean {
+    if (!works(() => truncateSync(this.#directory.reserveFile, left))) return this.#remove();
+    this.#heldBytes = left;
+    return true;
   }
 
   #remove(): boolean {

@@ -6,7 +6,6 @@ import { CatalogFile } from '../catalog/catalog-file.ts';
 import { catalogMigrations } from '../catalog/catalog-migrations.ts';
 import type { TableRecord } from '../catalog/catalog-records.ts';
 import { DataDirectory } from '../directory/data-directory.ts';
-import { fileBytes } from '../directory/disk-usage.ts';
 import { HeldFile } from '../directory/held-file.ts';
 import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
 import { insufficientStorage, isSqliteError, translateStorageError } from '../storage-error.ts';
@@ -16,6 +15,7 @@ import { AcknowledgedHeads } from './acknowledged-heads.ts';
 import { AppendRunner } from './append-runner.ts';
 import { CommitTimings } from './commit-timings.ts';
 import { DiskSpace } from './disk-space.ts';
+import { LogRoom } from './log-room.ts';
 import { RangeCuts } from './range-cuts.ts';
 import { RedoRunner } from './redo-runner.ts';
 import { WritableRanges } from './writable-ranges.ts';
@@ -30,9 +30,8 @@ const purgeRows = 2_000;
 /** Rows of a part whose definition was dropped that one transaction removes; each has a few kilobytes. */
 const partRows = 256;
 
-/** Time to the next look at a disk that takes no writes, and at one that is too full for the reserve, in milliseconds. */
+/** Time to the next look at a disk that takes no writes, or is too full for the reserve, in milliseconds. */
 const retryMs = 1_000;
-const reserveRetryMs = 30_000;
 
 /** Calls that free space, or say how a job that does has ended, for which a full disk gives its reserve. */
 const freeingCalls: ReadonlySet<ControlName> = new Set([
@@ -53,6 +52,7 @@ interface Running {
   redo: RedoRunner;
   runner: AppendRunner;
   space: DiskSpace;
+  room: LogRoom;
   heads: AcknowledgedHeads;
   cuts: RangeCuts;
 }
@@ -118,15 +118,18 @@ export class StorageWriter {
   }
 
   #control<Name extends ControlName>(call: { [Each in Name]: CallOf<StorageCalls, Each> }[Name]): void {
-    try {
-      if (this.#failure && call.name !== 'close') throw this.#failure;
-      call.resolve(this.#handlers[call.name](call.request));
-    } catch (error) {
-      const reported = this.#report(error, this.#running?.directory.catalogFile);
-      const isFull = reported instanceof ServiceError && reported.code === 'insufficient_storage';
-      if (isFull && freeingCalls.has(call.name) && this.#running?.space.spend()) this.#control(call);
-      else call.reject(reported);
-    }
+    const attempt = (): unknown => {
+      try {
+        if (this.#failure && call.name !== 'close') throw this.#failure;
+        call.resolve(this.#handlers[call.name](call.request));
+        return undefined;
+      } catch (error) {
+        return this.#report(error, this.#running?.directory.catalogFile);
+      }
+    };
+    let failure = attempt();
+    if (this.#running && freeingCalls.has(call.name)) failure = this.#running.room.retry(failure, attempt);
+    if (failure !== undefined) call.reject(failure);
   }
 
   readonly #handlers: { [Name in ControlName]: (request: StorageCalls[Name][0]) => StorageCalls[Name][1] } = {
@@ -235,9 +238,20 @@ export class StorageWriter {
     const redo = new RedoRunner(ranges, catalog, report, (write) => this.#server.emit({ kind: 'redone', write }));
     const heads = new AcknowledgedHeads(this.#clock, (changed) => this.#saveHeads(changed));
     const lock = new HeldFile(directory.lockFile);
-    const runner = new AppendRunner({ ranges, catalog, commits: this.#commits, redo, space, heads, lock, report });
+    const room = new LogRoom({ ranges, catalog, space, report });
+    const runner = new AppendRunner({
+      ranges,
+      catalog,
+      commits: this.#commits,
+      redo,
+      space,
+      room,
+      heads,
+      lock,
+      report,
+    });
     const cuts = new RangeCuts(ranges, catalog.queries, redo);
-    this.#running = { directory, catalog, ranges, redo, runner, space, heads, cuts };
+    this.#running = { directory, catalog, ranges, redo, runner, space, room, heads, cuts };
     const finished = redo.finishAtStart();
     const lastRangeId = catalog.queries.counter('range_id');
     return { ...finished, lastRangeId, warnings: [...warnings, ...finished.warnings] };
@@ -256,16 +270,17 @@ export class StorageWriter {
 
   /** Returns when to come again. */
   #upkeep(running: Running): number | undefined {
-    const { space } = running;
-    const gaveBack = space.condition === 'full' && this.#giveBack(running);
+    const { redo, space, room } = running;
+    // One log in each step, because writes wait for it.
+    const gaveBack = space.condition === 'full' && (room.giveBack(1) || (room.lacksRoom && room.spendReserve()));
+    redo.catchUpAll();
+    while (redo.isPending && !gaveBack && room.spendReserve()) redo.catchUpAll();
     const nextMs = this.#recover(running);
     // There may be more to give back.
     return gaveBack && space.condition === 'full' ? 0 : nextMs;
   }
 
   #recover({ redo, space, catalog }: Running): number | undefined {
-    redo.catchUpAll();
-    if (redo.isPending && space.spend()) redo.catchUpAll();
     if (redo.isPending) return retryMs;
     try {
       if (space.condition !== 'writable') {
@@ -278,29 +293,7 @@ export class StorageWriter {
       this.#report(error, catalog.path);
       return retryMs;
     }
-    return space.lacksReserve ? reserveRetryMs : undefined;
-  }
-
-  /**
-   * Gives a full disk the space back that write-ahead logs keep ahead, and empties the longest that its file has room for: one
-   * in each step, because writes wait for it. True when it gave back anything.
-   */
-  #giveBack({ directory, catalog, ranges, space }: Running): boolean {
-    const logs = [{ wal: catalog.wal, path: directory.catalogFile }, ...ranges.all()];
-    const got = (give: (wal: WalMaintenance) => number) => (log: (typeof logs)[number]) => {
-      try {
-        return give(log.wal) > 0;
-      } catch (error) {
-        const reported = this.#report(error, log.path);
-        if (!(reported instanceof ServiceError) || reported.code === 'storage_failed') throw reported;
-        return false;
-      }
-    };
-    const wasCut = logs.filter(got((wal) => wal.cut())).length > 0;
-    const longestFirst = logs
-      .map((log) => ({ ...log, bytes: fileBytes(`${log.path}-wal`) }))
-      .sort((left, right) => right.bytes - left.bytes);
-    return longestFirst.some(got((wal) => wal.empty(space.freeBytes()))) || wasCut;
+    return space.lacksReserve ? retryMs : undefined;
   }
 
   #dropTable({ catalog, ranges }: Running, { tableId, nowMs, heads }: StorageCalls['dropTable'][0]): string[] {
@@ -321,7 +314,7 @@ export class StorageWriter {
   #walCheckpointed({ directory, catalog, ranges }: Running, path: string, failure: string | undefined): void {
     // Pages that could not be synced into a file may be lost later.
     if (failure === 'storage_failed') throw new ServiceError('storage_failed', `${path}: ${failure}`);
-    if (failure === 'insufficient_storage') this.#live().space.spend();
+    if (failure === 'insufficient_storage') this.#live().room.spendReserve();
     const range = [...ranges.all()].find((open) => open.path === path);
     const wal = path === directory.catalogFile ? catalog.wal : range?.wal;
     wal?.copied(failure !== undefined);

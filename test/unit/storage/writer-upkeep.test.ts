@@ -35,6 +35,17 @@ test('a step follows the one before after the time that it asks for, until nothi
   expect(steps()).toBe(4);
 });
 
+test('a wake ends the wait for the next step', async () => {
+  const { upkeep, clock, steps } = upkeepOf(30_000, 30_000, undefined);
+  upkeep.wake();
+  await clock.advance(0);
+  upkeep.wake();
+  await clock.advance(0);
+  expect([steps(), clock.pending]).toEqual([2, 1]);
+  await clock.advance(30_000);
+  expect([steps(), clock.pending]).toEqual([3, 0]);
+});
+
 test('a step that fails is named and done again after a pause', async () => {
   const fault = new Error('the file is locked');
   const { upkeep, clock, failures, steps } = upkeepOf(fault, fault, undefined);
