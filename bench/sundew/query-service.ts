@@ -68,7 +68,7 @@ async function run({ table, requests, inFlight, durationMs }: ServiceTurn): Prom
   const unused = {
     addTiming() {},
     acceptsMsgpack: false,
-    caller: { ...serverCaller('', signal), isAlone: () => false },
+    caller: { ...serverCaller('', signal), isAlone: () => false, holdAnswer: () => undefined },
     openStream() {
       throw new Error('a query answers whole');
     },

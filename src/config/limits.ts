@@ -26,8 +26,14 @@ export const limits = {
   keepAliveMs: 75 * secondMs,
   requestDeadlineMs: 300 * secondMs,
   concurrentRequestsMax: 4_096,
-  /** Bytes of all bodies being read at one time. */
+  /** Bytes of the bodies of all requests in flight; fewer where the process may use less memory, see `memoryShares`. */
   bodiesInFlightBytesMax: 512 * MiB,
+  /** The same of large answers, from the reading of their documents until their clients have taken them. */
+  answersInFlightBytesMax: 2_048 * MiB,
+  /** A smaller answer is not counted among them. */
+  smallAnswerBytesMax: 256 * KiB,
+  /** How long a large answer waits for the others before it is refused. */
+  answerWaitMs: 5 * secondMs,
   requestIdBytesMax: 128,
 
   // Names and keys
@@ -159,8 +165,8 @@ export const limits = {
 
   // Queries
   queryLimitMax: 10_000,
-  /** Characters of the documents that one query shows or leaves out; all of them are in memory at once. */
-  queryDocumentCharsMax: 512 * MiB,
+  /** Bytes of the documents that one query shows or leaves out; all of them are in memory at once. */
+  queryDocumentBytesMax: 512 * MiB,
   /** Matches of a ranked query that are counted; beyond, the total is a lower bound. */
   totalExactUpTo: 1_000,
   queryNodesMax: 1_024,
@@ -260,6 +266,24 @@ export const limits = {
   closeDeadlineMs: 20 * secondMs,
 } as const;
 
+/** Which part of the memory that the process may use is at most left to these, unless the operator says otherwise. */
+const memoryShares = { bodiesInFlightBytesMax: 1 / 8, answersInFlightBytesMax: 1 / 4 } as const;
+
+/** The bounds of requests together, for a process that may use so much memory; 0 where that is not known. */
+export function boundsWithin(memoryBytes: number): Pick<LimitOptions, keyof typeof memoryShares> {
+  const bounds = {
+    bodiesInFlightBytesMax: limits.bodiesInFlightBytesMax,
+    answersInFlightBytesMax: limits.answersInFlightBytesMax,
+  };
+  if (memoryBytes === 0) return bounds;
+  const within = (name: keyof typeof memoryShares) =>
+    Math.min(bounds[name], Math.floor(memoryBytes * memoryShares[name]));
+  return {
+    bodiesInFlightBytesMax: within('bodiesInFlightBytesMax'),
+    answersInFlightBytesMax: within('answersInFlightBytesMax'),
+  };
+}
+
 /** Kubernetes kills a process that has not ended within this time after it asks. */
 const orchestratorGraceMs = 30 * secondMs;
 
@@ -275,7 +299,8 @@ const relations: readonly Relation[] = [
   [(b) => b.queryBodyBytesMax <= b.batchBodyBytesMax, 'a batch is the largest body'],
   [(b) => b.documentBytesMax <= b.batchBodyBytesMax, 'the largest document fits in a batch'],
   [(b) => b.memberNameBytesMax < b.documentBytesMax, 'the longest member name fits in a document'],
-  [(b) => b.bodiesInFlightBytesMax >= 2 * b.batchBodyBytesMax, 'two of the largest bodies are read at a time'],
+  [(b) => b.smallAnswerBytesMax < b.answersInFlightBytesMax, 'some large answers are sent at a time'],
+  [(b) => b.answerWaitMs < b.requestDeadlineMs, 'a large answer that waits is sent in time'],
   [(b) => b.transactionBytesMax <= b.allTransactionsBytesMax, 'one transaction leaves room for itself'],
   [(b) => b.batchBodyBytesMax < b.backlogBytesMax, 'one batch does not fill the backlog'],
   [(b) => b.visibilityBytesMax <= b.checkpointBytesMax, 'an index commits at least once a checkpoint'],

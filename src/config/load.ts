@@ -2,7 +2,7 @@ import { shownCredential } from '../lib/text/credential-references.ts';
 import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { ConfigError } from './config-error.ts';
 import { readConfigFile, readText } from './config-file.ts';
-import { brokenRelation, type LimitOptions, limits } from './limits.ts';
+import { boundsWithin, brokenRelation, type LimitOptions, limits } from './limits.ts';
 import { entriesOf, tableOfSections } from './named-sections/named-sections.ts';
 import { sections } from './named-sections/sections.ts';
 import { type Option, type OptionTable, variableOf } from './option.ts';
@@ -190,14 +190,17 @@ export function hashOptions(table: OptionTable, values: Readonly<Record<string, 
   return new Bun.CryptoHasher('sha256').update(lines.sort().join('\n')).digest('hex');
 }
 
-/** The bounds as this configuration moves them. Throws `ConfigError` when they conflict. */
-export function limitsOf(config: Config): LimitOptions {
+/**
+ * The bounds as this configuration moves them, and the memory that the process may use (bytes; the limit of its container where it
+ * has one). Throws `ConfigError` when they conflict.
+ */
+export function limitsOf(config: Config, memoryBytes = process.constrainedMemory()): LimitOptions {
   const moved: Partial<Record<keyof LimitOptions, number>> = {};
   for (const name of Object.keys(options) as OptionName[]) {
     const value = config[name];
     if (Object.hasOwn(limits, name) && typeof value === 'number') moved[name as keyof LimitOptions] = value;
   }
-  const bounds = { ...limits, ...moved };
+  const bounds = { ...limits, ...boundsWithin(memoryBytes), ...moved };
   const broken = brokenRelation(bounds);
   if (broken !== undefined) throw new ConfigError(`the limits conflict: ${broken} must hold`);
   return bounds;

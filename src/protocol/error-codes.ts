@@ -137,7 +137,11 @@ export const errorCodes = {
   inference_interrupted: [503, true, 'The process of a model ended while it worked; the next request gets a new one.'],
   model_loading: [503, true, 'A model is downloading; retry after the given time.'],
   backpressure: [503, true, 'Indexing is behind by more than its bound; retry after the given time.'],
-  unavailable: [503, true, 'The server is starting, draining, or the range cannot be written now.'],
+  unavailable: [
+    503,
+    true,
+    'The server is starting, draining, or holds as much of other requests as its memory allows; or the range cannot be written now.',
+  ],
   credential_unavailable: [503, true, 'A secret or variable that a credential refers to is not set; it is named.'],
   auth_disabled: [
     503,

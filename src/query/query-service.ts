@@ -87,7 +87,7 @@ interface QueryServiceDeps extends InputSources {
 }
 
 /** A caller of queries, and whether it is alone. */
-type ServiceCaller = Caller & Pick<QueryCaller, 'isAlone'>;
+type ServiceCaller = Caller & Pick<QueryCaller, 'isAlone' | 'holdAnswer'>;
 
 /**
  * Answers query requests: one body, one or many queries. A query goes through stages: it is planned without I/O, the
@@ -101,20 +101,20 @@ export class QueryService {
   }
 
   /**
-   * Runs the queries of a body and returns each result as JSON text, in order. A single query that fails, fails the
-   * request; among several, a failed one answers in its place.
+   * Runs the queries of a body and returns each result as pieces of JSON text, in order. A single query that fails, fails
+   * the request; among several, a failed one answers in its place.
    */
-  async run(pathTable: string | undefined, body: Uint8Array, caller: ServiceCaller): Promise<string[]> {
+  async run(pathTable: string | undefined, body: Uint8Array, caller: ServiceCaller): Promise<string[][]> {
     const requests = await readQueryRequests(body);
     const [only] = requests;
     if (requests.length === 1) return [await this.#one(only, pathTable, caller)];
-    const results: Promise<string>[] = [];
+    const results: Promise<string[]>[] = [];
     const start = (index: number) => results.push(this.#oneOfSeveral(requests[index], pathTable, caller));
     await forEachYielding(requests.length, start, 1);
     return Promise.all(results);
   }
 
-  async #oneOfSeveral(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string> {
+  async #oneOfSeveral(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string[]> {
     const started = this.#deps.clock.monotonicMs();
     try {
       return await this.#one(request, pathTable, caller);
@@ -122,11 +122,11 @@ export class QueryService {
       if (!(error instanceof ServiceError)) throw error;
       // The answer as a whole succeeds, and nothing else would log it.
       if (error.status >= 500) this.#deps.onFailedAmongSeveral(error, caller.requestId);
-      return renderFailure(error, this.#deps.clock.monotonicMs() - started);
+      return [renderFailure(error, this.#deps.clock.monotonicMs() - started)];
     }
   }
 
-  async #one(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string> {
+  async #one(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string[]> {
     try {
       // An address names a table of this database.
       const foreign = pathTable === undefined ? readForeignQuery(request) : undefined;
@@ -138,7 +138,12 @@ export class QueryService {
     }
   }
 
-  async #answer(request: unknown, pathTable: string | undefined, caller: ServiceCaller, attempt = 1): Promise<string> {
+  async #answer(
+    request: unknown,
+    pathTable: string | undefined,
+    caller: ServiceCaller,
+    attempt = 1,
+  ): Promise<string[]> {
     const { clock } = this.#deps;
     const times = new StageTimes(clock);
     const table = this.#deps.tables.get(queryTable(request, pathTable), caller, 'read');
@@ -208,7 +213,7 @@ export class QueryService {
     });
   }
 
-  async #answerForeign(query: ForeignQuery, request: unknown, caller: ServiceCaller): Promise<string> {
+  async #answerForeign(query: ForeignQuery, request: unknown, caller: ServiceCaller): Promise<string[]> {
     const times = new StageTimes(this.#deps.clock);
     const table = nameOfSource(query.source);
     using rows = await openForeign(query.source, query, { foreign: this.#deps.foreign, caller });

@@ -20,8 +20,8 @@ const seeing = (...filters: object[]) => testCaller({ rowFilter: { notes: filter
 const tv = seeing({ term: { kind: 'tv' } });
 
 async function query(request: object, caller = tv): Promise<Result> {
-  const [answer = ''] = await database.services.queries.run('notes', bodyOf(request), caller);
-  return JSON.parse(answer) as Result;
+  const [answer = []] = await database.services.queries.run('notes', bodyOf(request), caller);
+  return JSON.parse(answer.join('')) as Result;
 }
 
 const keysOf = ({ hits }: Result) => hits.hits.map(({ _id }) => _id);

@@ -102,8 +102,8 @@ afterAll(async () => {
 });
 
 async function query(request: object, caller: Partial<Caller> = {}): Promise<Result> {
-  const [answer = ''] = await queries.run('notes', bodyOf(request), testCaller(caller));
-  return JSON.parse(answer) as Result;
+  const [answer = []] = await queries.run('notes', bodyOf(request), testCaller(caller));
+  return JSON.parse(answer.join('')) as Result;
 }
 
 const keysOf = ({ hits }: Result) => hits.hits.map(({ _id }) => _id);

@@ -287,8 +287,8 @@ test('a row filter by words of the documents holds in the index', async () => {
     const asked = bodyOf({ full_text_search: { query: 'boil' }, indexes: ['told'], fields: [] });
     const seen = async (...filter: object[]) => {
       const caller = testCaller({ rowFilter: { notes: filter } });
-      const [answer = ''] = await queries.run('notes', asked, caller);
-      const { hits } = JSON.parse(answer) as { hits: { total: Json; hits: { _id: string }[] } };
+      const [answer = []] = await queries.run('notes', asked, caller);
+      const { hits } = JSON.parse(answer.join('')) as { hits: { total: Json; hits: { _id: string }[] } };
       return [hits.total, hits.hits.map(({ _id }) => _id)];
     };
     const exactly = (value: number) => ({ value, relation: 'exact' });

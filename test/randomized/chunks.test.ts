@@ -67,8 +67,8 @@ async function write(table: string, body: object): Promise<void> {
 }
 
 async function search(table: string, request: object, caller = owner): Promise<Hit[]> {
-  const [answer = ''] = await database.services.queries.run(table, bodyOf(request), caller);
-  return (JSON.parse(answer) as { hits: { hits: Hit[] } }).hits.hits;
+  const [answer = []] = await database.services.queries.run(table, bodyOf(request), caller);
+  return (JSON.parse(answer.join('')) as { hits: { hits: Hit[] } }).hits.hits;
 }
 
 /** The vector of a sentence, which a table of sentences tells. */

@@ -204,8 +204,8 @@ function randomRequest(): object {
 }
 
 async function ask(table: string, request: object, caller = testCaller()): Promise<Result> {
-  const [answer = ''] = await database.services.queries.run(table, bodyOf(request), caller);
-  return JSON.parse(answer) as Result;
+  const [answer = []] = await database.services.queries.run(table, bodyOf(request), caller);
+  return JSON.parse(answer.join('')) as Result;
 }
 
 async function scan(table: string, request: object, caller = testCaller()): Promise<string[]> {

@@ -42,7 +42,7 @@ export const inferenceOptions = {
   modelMemoryBytes: optional({
     key: 'inference.memory_limit',
     kind: size(256 * MiB, 16 * 1024 * 1024 * MiB),
-    help: 'Memory that all loaded models may take together; half of the memory of the machine unless given.',
+    help: 'Memory that all loaded models may take together; half of the memory of the machine or container unless given.',
   }),
   modelKeepAliveMs: option({
     key: 'inference.keep_alive',

@@ -1,6 +1,6 @@
 import { dayMs, hourMs, MiB, secondMs } from '../../lib/units.ts';
 import { limits } from '../limits.ts';
-import { option } from '../option.ts';
+import { option, optional } from '../option.ts';
 import { duration, integer, size } from '../value-kind.ts';
 
 /** Deadlines, concurrency and memory of requests and transactions. */
@@ -28,6 +28,16 @@ export const limitsOptions = {
     kind: integer(1, 65_535),
     default: limits.concurrentRequestsMax,
     help: 'Requests in flight; more are answered 503.',
+  }),
+  bodiesInFlightBytesMax: optional({
+    key: 'limits.bodies_memory',
+    kind: size(MiB, 1024 * 1024 * MiB),
+    help: 'Memory that the bodies of requests may take together; more are answered 503. An eighth of the memory of the machine or container, at most 512 MiB, unless given.',
+  }),
+  answersInFlightBytesMax: optional({
+    key: 'limits.answers_memory',
+    kind: size(MiB, 1024 * 1024 * MiB),
+    help: 'Memory that large answers (above 256 KiB) may take together; more wait for 5 seconds and are then answered 503. A quarter of the memory of the machine or container, at most 2 GiB, unless given.',
   }),
   transactionsMax: option({
     key: 'transactions.max_open',

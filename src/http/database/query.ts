@@ -3,7 +3,7 @@ import { limits } from '../../config/limits.ts';
 import { queryRequest, queryResponse, queryResult } from '../../protocol/database/query.ts';
 import type { QueryService } from '../../query/query-service.ts';
 import { msgpackReply, packedResult } from '../listener/msgpack/msgpack-answer.ts';
-import { rawJson } from '../listener/reply.ts';
+import { jsonPieces } from '../listener/reply.ts';
 import { defineRoute, type Route, type RouteContext } from '../routing/route.ts';
 
 export function queryRoutes(queries: QueryService): Route[] {
@@ -56,9 +56,12 @@ async function answer(
   context: RouteContext<object, unknown, Uint8Array>,
 ) {
   const results = await queries.run(table, context.body, context.caller);
-  if (context.acceptsMsgpack) return msgpackReply(200, { responses: results.map(packedResult) });
+  if (context.acceptsMsgpack)
+    return msgpackReply(200, { responses: results.map((pieces) => packedResult(pieces.join(''))) });
   if (results.length > 1 && context.request.headers.get('accept') === 'application/x-ndjson') {
-    return rawJson(200, `${results.join('\n')}\n`, { 'content-type': 'application/x-ndjson' });
+    const lines = results.flatMap((pieces) => [...pieces, '\n']);
+    return jsonPieces(lines, { 'content-type': 'application/x-ndjson' });
   }
-  return rawJson(200, `{"responses":[${results.join(',')}]}`);
+  const pieces = results.flatMap((result, index) => (index === 0 ? result : [',', ...result]));
+  return jsonPieces(['{"responses":[', ...pieces, ']}']);
 }

@@ -17,6 +17,8 @@ export interface ExchangeHost {
   openStream(exchange: Exchange, onStop: (error: ServiceError) => void, options?: StreamOptions): OpenStream;
   /** The address of a client. */
   clientOf(request: Request): string | undefined;
+  /** Counts bytes of an answer that are about to be held whole, see `QueryCaller`. */
+  holdAnswer(exchange: Exchange, bytes: number): Promise<void> | undefined;
   /** Notes the connection of a request that queries; whether only its client waits for an answer. */
   noteQuery(request: Request): boolean;
 }
@@ -92,6 +94,10 @@ export class Exchange
   isAlone(): boolean {
     this.#isAlone ??= this.#host.noteQuery(this.request);
     return this.#isAlone;
+  }
+
+  holdAnswer(bytes: number): Promise<void> | undefined {
+    return this.#host.holdAnswer(this, bytes);
   }
 
   addTiming(stage: string, durationMs: number): void {

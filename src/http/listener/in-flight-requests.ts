@@ -1,4 +1,6 @@
-import type { Clock } from '../../lib/clock.ts';
+import { clientLeft } from '../../inference/admission.ts';
+import { type Clock, pause } from '../../lib/clock.ts';
+import { ByteBudget } from '../../lib/concurrency/byte-budget.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { toServiceError } from './error-response.ts';
 import { tooSlow } from './request-body.ts';
@@ -6,6 +8,8 @@ import { tooSlow } from './request-body.ts';
 interface InFlightOptions {
   readonly concurrentRequestsMax: number;
   readonly bodiesInFlightBytesMax: number;
+  readonly answersInFlightBytesMax: number;
+  readonly answerWaitMs: number;
   readonly requestDeadlineMs: number;
   readonly bodyDeadlineMs: number;
   readonly keepAliveMs: number;
@@ -39,6 +43,8 @@ export class InFlightRequest {
   readonly request: Request;
   readonly startedMs: number;
   bodyBytes = 0;
+  /** Of a large answer, as they are held whole. */
+  answerBytes = 0;
   /** True while a body that is read whole is on its way, whose deadline is kept here. */
   awaitsWholeBody = false;
   /** Goes on as long as its client waits. */
@@ -92,7 +98,8 @@ export class InFlightRequests {
   readonly #extendIdle: ExtendIdle;
   readonly #connectionOf: ConnectionOf;
   #lastConnection: number | undefined;
-  #bodyBytes = 0;
+  readonly #bodies: ByteBudget<'bodyBytes'>;
+  readonly #answers: ByteBudget<'answerBytes'>;
   #sweeping = false;
   #refusal: ServiceError | undefined;
 
@@ -103,6 +110,8 @@ export class InFlightRequests {
   ) {
     this.#clock = clock;
     this.#options = options;
+    this.#bodies = new ByteBudget('bodyBytes', options.bodiesInFlightBytesMax);
+    this.#answers = new ByteBudget('answerBytes', options.answersInFlightBytesMax);
     this.#extendIdle = extendIdle;
     this.#connectionOf = connectionOf;
   }
@@ -149,13 +158,46 @@ export class InFlightRequests {
     return this.#lastConnection !== undefined && this.#lastConnection === before;
   }
 
-  /** Counts bytes of a body that is about to be read, or refuses them. They are given back at the end of the request. */
+  /** Counts bytes of a body that is being read, or refuses them. They are given back at the end of the request. */
   reserveBody(entry: InFlightRequest, bytes: number): void {
-    if (this.#bodyBytes + bytes > this.#options.bodiesInFlightBytesMax && this.#bodyBytes > 0) {
-      throw new ServiceError('unavailable', 'too many bytes of request bodies are being held already');
-    }
-    entry.bodyBytes += bytes;
-    this.#bodyBytes += bytes;
+    if (!this.#open.has(entry)) throw clientLeft();
+    if (this.#bodies.take(entry, bytes)) return;
+    const message = 'too many bytes of request bodies are being held already; send it again, or less at a time';
+    throw new ServiceError('unavailable', message);
+  }
+
+  /**
+   * Counts bytes of an answer that are about to be held whole: at once, or when those of others have gone. Throws and rejects with
+   * `unavailable` where they do not fit in time. They are given back at the end of the request.
+   */
+  holdAnswer(entry: InFlightRequest, bytes: number): Promise<void> | undefined {
+    // The handler works on, but what it takes would never be given back.
+    if (!this.#open.has(entry)) throw clientLeft();
+    if (this.#answers.take(entry, bytes)) return undefined;
+    // Two that hold something and wait for more could wait for each other.
+    if (entry.answerBytes > 0) throw tooManyAnswers();
+    return this.#waitForAnswer(entry, bytes);
+  }
+
+  async #waitForAnswer(entry: InFlightRequest, bytes: number): Promise<void> {
+    const over = pause(this.#clock, this.#options.answerWaitMs, entry.signal);
+    if (await this.#answers.wait(entry, bytes, over)) return;
+    entry.signal.throwIfAborted();
+    throw tooManyAnswers();
+  }
+
+  /** The same of an answer that is there: what was counted for its making becomes what it has. */
+  holdMadeAnswer(entry: InFlightRequest, bytes: number): Promise<void> | undefined {
+    if (entry.answerBytes === 0) return this.holdAnswer(entry, bytes);
+    this.#answers.settle(entry, bytes);
+    return undefined;
+  }
+
+  /** Counts the answer of a request for longer than that; returns what gives its bytes back. */
+  keepAnswer(entry: InFlightRequest): () => void {
+    const kept = { answerBytes: entry.answerBytes };
+    entry.answerBytes = 0;
+    return () => this.#answers.release(kept);
   }
 
   /** Answers every open request `unavailable`, whatever its handler still waits for. */
@@ -180,7 +222,8 @@ export class InFlightRequests {
 
   end(entry: InFlightRequest): void {
     if (!this.#open.delete(entry)) return;
-    this.#bodyBytes -= entry.bodyBytes;
+    this.#bodies.release(entry);
+    this.#answers.release(entry);
     if (entry.isExtended) this.#extendIdle(entry.request, this.#keepAliveSeconds);
   }
 
@@ -218,4 +261,10 @@ export class InFlightRequests {
       }
     }
   }
+}
+
+function tooManyAnswers(): ServiceError {
+  const message =
+    'the server holds as many large answers as its memory allows; ask again, or for less at a time by "limit" or fewer fields';
+  return new ServiceError('unavailable', message);
 }

@@ -1,18 +1,17 @@
+import { limits } from '../../config/limits.ts';
+
+export const jsonType = 'application/json';
+
 /** An answer whose status or headers differ from the route's usual ones. */
 export class Reply {
   readonly status: number;
-  /** UTF-8 text or bytes; `null` for an empty answer. */
-  readonly text: string | Uint8Array<ArrayBuffer> | null;
+  /** UTF-8 text or bytes, or the pieces of a text that is too large to be joined; `null` for an empty answer. */
+  readonly text: string | string[] | Uint8Array<ArrayBuffer> | null;
   readonly headers: Readonly<Record<string, string>> | undefined;
   /** Headers of the route's own, from `keptJsonHeaders`: every answer writes all of `headers` over them, so their names never vary. */
   readonly kept: Headers | undefined;
 
-  constructor(
-    status: number,
-    text: string | Uint8Array<ArrayBuffer> | null,
-    headers?: Readonly<Record<string, string>>,
-    kept?: Headers,
-  ) {
+  constructor(status: number, text: Reply['text'], headers?: Readonly<Record<string, string>>, kept?: Headers) {
     this.status = status;
     this.text = text;
     this.headers = headers;
@@ -25,7 +24,12 @@ export class Reply {
  * a response.
  */
 export function keptJsonHeaders(): Headers {
-  return new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+  return new Headers({ 'content-type': jsonType, 'cache-control': 'no-store' });
+}
+
+/** The text of an answer in one piece. */
+export function wholeText({ text }: Reply): Exclude<Reply['text'], string[]> {
+  return Array.isArray(text) ? text.join('') : text;
 }
 
 /** A value with a status or headers of its own; it is written as JSON, or as MessagePack where the exchange asks for that. */
@@ -45,6 +49,13 @@ export class ValueReply {
 /** See `ValueReply`. */
 export function reply(status: number, value: unknown, headers?: Readonly<Record<string, string>>): ValueReply {
   return new ValueReply(status, value, headers);
+}
+
+/** JSON in pieces, which are joined where they are few bytes. */
+export function jsonPieces(pieces: string[], headers?: Reply['headers']): Reply {
+  let chars = 0;
+  for (const piece of pieces) chars += piece.length;
+  return new Reply(200, chars > limits.smallAnswerBytesMax ? pieces : pieces.join(''), headers);
 }
 
 /** JSON that is text or bytes already: stored documents leave as they were stored. */

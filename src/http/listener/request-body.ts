@@ -11,6 +11,8 @@ interface ReadBodyOptions {
   readonly clock: Clock;
   /** All bytes are there; inflating them is not the client's time. */
   readonly onReceived: () => void;
+  /** Counts the bytes that the body holds so far, or is about to hold; throws where that is too much beside other bodies. */
+  readonly count: (bytes: number) => void;
 }
 
 /** Above this a body is read in chunks, so that its pace can be watched. */
@@ -22,7 +24,7 @@ const noBytes = new Uint8Array(0);
  * deadline is the caller's to keep; a larger one, or one without a length, is read in chunks against its own.
  *
  * Errors: `payload_too_large` (before reading, when the length is announced), `request_timeout`,
- * `unsupported_media_type`, `invalid_request` (damaged gzip, or the client left before the end).
+ * `unsupported_media_type`, `invalid_request` (damaged gzip, or the client left before the end), and what `count` throws.
  */
 export function readBody(request: Request, length: number | undefined, options: ReadBodyOptions): Promise<Uint8Array> {
   const gzipped = isGzip(request, options.gzip);
@@ -32,6 +34,7 @@ export function readBody(request: Request, length: number | undefined, options: 
   if (!gzipped) return bytes;
   return bytes.then((compressed) => {
     options.onReceived();
+    options.count(Math.min(statedSize(compressed), options.bytesMax));
     return inflate(compressed, options.bytesMax);
   });
 }
@@ -113,6 +116,7 @@ async function readChunks(
       if (done) return joined(chunks, total);
       total += value.byteLength;
       if (total > options.bytesMax) throw tooLarge(options.bytesMax);
+      options.count(total);
       chunks.push(value);
     }
   } catch (thrown) {
@@ -134,6 +138,12 @@ function joined(chunks: readonly Uint8Array[], total: number): Uint8Array {
     offset += chunk.byteLength;
   }
   return bytes;
+}
+
+/** What the end of a gzip body says that it inflates to, in bytes (RFC 1952, ISIZE). A forged one costs no more than the bound. */
+function statedSize(compressed: Uint8Array): number {
+  const { buffer, byteOffset, byteLength } = compressed;
+  return byteLength < 4 ? 0 : new DataView(buffer, byteOffset + byteLength - 4, 4).getUint32(0, true);
 }
 
 /** Inflates off the main thread, and stops at the bound: a small body that grows without end costs no more than that. */

@@ -20,6 +20,7 @@ import type { Reply } from './reply.ts';
 import { announcedLength, incomplete, isReadWhole, lengthOfCall, readBody } from './request-body.ts';
 import { checkDecoding, pathOf } from './request-path.ts';
 import { toReply, toResponse } from './response.ts';
+import { heldBytes, isLarge, streamedReply } from './streams/large-reply.ts';
 
 /** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
 export interface RequestObservation {
@@ -91,6 +92,10 @@ export class RequestRules implements ExchangeHost {
     } catch (thrown) {
       return this.fail(exchange, thrown);
     }
+  }
+
+  holdAnswer(exchange: Exchange, bytes: number): Promise<void> | undefined {
+    return this.inFlight.holdAnswer(exchange, bytes);
   }
 
   begin(request: Request): Exchange {
@@ -200,7 +205,10 @@ export class RequestRules implements ExchangeHost {
     const { clock, limits } = this.#options;
     const { request } = exchange;
     const length = exchange.isCall ? lengthOfCall(request) : announcedLength(request.headers);
-    if (length !== undefined && length <= spec.bytesMax) this.inFlight.reserveBody(exchange, length);
+    const count = (bytes: number) => {
+      if (bytes > exchange.bodyBytes) this.inFlight.reserveBody(exchange, bytes - exchange.bodyBytes);
+    };
+    if (length !== undefined && length <= spec.bytesMax) count(length);
     exchange.awaitsWholeBody = isReadWhole(length);
     const onReceived = () => {
       exchange.awaitsWholeBody = false;
@@ -213,10 +221,9 @@ export class RequestRules implements ExchangeHost {
         bytesPerSecondMin: limits.bodyBytesPerSecondMin,
         clock,
         onReceived,
+        count,
       });
-      if (bytes.byteLength > exchange.bodyBytes) {
-        this.inFlight.reserveBody(exchange, bytes.byteLength - exchange.bodyBytes);
-      }
+      count(bytes.byteLength);
       return bytes;
     } catch (thrown) {
       throw thrown instanceof ServiceError ? thrown : incomplete(thrown);
@@ -242,11 +249,25 @@ export class RequestRules implements ExchangeHost {
     });
   }
 
-  #answer(exchange: Exchange, answer: RouteAnswer): Response {
+  #answer(exchange: Exchange, answer: RouteAnswer): Response | Promise<Response> {
     try {
-      return this.finish(exchange, toReply(answer, exchange));
+      const reply = toReply(answer, exchange);
+      return isLarge(reply) ? this.#answerLarge(exchange, reply) : this.finish(exchange, reply);
     } catch (thrown) {
       return this.fail(exchange, thrown);
+    }
+  }
+
+  /** Sends an answer as its client takes it: its bytes count until the last of them is taken, or nobody is there to take them. */
+  async #answerLarge(exchange: Exchange, reply: Reply): Promise<Response> {
+    try {
+      await this.inFlight.holdMadeAnswer(exchange, heldBytes(reply));
+      exchange.throwIfExpired();
+      // The runtime reads no body of an answer to HEAD, and a program of this process has the answer once it is returned.
+      if (exchange.isCall || exchange.request.method === 'HEAD') return this.finish(exchange, reply);
+      return this.finish(exchange, streamedReply(reply, exchange, this.inFlight.keepAnswer(exchange)));
+    } catch (thrown) {
+      return exchange.response ?? this.fail(exchange, thrown);
     }
   }
 

@@ -1,7 +1,7 @@
 import type { RouteAnswer } from '../routing/route.ts';
 import type { Exchange } from './exchange.ts';
 import { msgpackReply } from './msgpack/msgpack-answer.ts';
-import { keptJsonHeaders, Reply, ValueReply } from './reply.ts';
+import { keptJsonHeaders, Reply, ValueReply, wholeText } from './reply.ts';
 
 /**
  * Kept, written to, and copied by each answer: building headers from an object costs as much as the rest of a small answer,
@@ -37,7 +37,7 @@ export function toResponse(answer: Reply | Response, exchange: Exchange, duratio
   const headers = kept ?? (text === null ? emptyHeaders : jsonHeaders);
   setCommon(headers, exchange, durationMs);
   if (kept !== undefined) setAll(kept, own);
-  const response = new Response(text, { status, headers });
+  const response = new Response(wholeText(answer), { status, headers });
   // Those of a response are asked for only where something is added: the runtime then has to build them.
   if (kept === undefined && own !== undefined) setAll(response.headers, own);
   return response;

@@ -4,6 +4,7 @@ import { pause, within } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { App } from './app.ts';
 import { errorReply } from './error-response.ts';
+import { wholeText } from './reply.ts';
 import type { TlsMaterial } from './tls/tls-files.ts';
 
 type Server = ReturnType<typeof Bun.serve<undefined>>;
@@ -173,9 +174,9 @@ function answerFault(): Response {
 }
 
 function rendered(error: ServiceError): Response {
-  const { status, text, headers } = errorReply(error);
-  return new Response(text, {
-    status,
-    headers: { ...headers, 'content-type': 'application/json', 'cache-control': 'no-store' },
+  const reply = errorReply(error);
+  return new Response(wholeText(reply), {
+    status: reply.status,
+    headers: { ...reply.headers, 'content-type': 'application/json', 'cache-control': 'no-store' },
   });
 }

@@ -60,7 +60,7 @@ export interface RouteContext<Params, Query, Body> {
   /** Aborted when the client leaves or the request's deadline passes. */
   readonly signal: AbortSignal;
   /** On whose behalf services work. It is alone when no other client waits for an answer, as far as can be told. */
-  readonly caller: Caller & { isAlone(): boolean };
+  readonly caller: Caller & { isAlone(): boolean; holdAnswer(bytes: number): Promise<void> | undefined };
   /** Whether the answer is to be MessagePack; a plain value is written as such by itself. Only where the route has it. */
   readonly acceptsMsgpack: boolean;
   /** Adds a stage to the `server-timing` header. */

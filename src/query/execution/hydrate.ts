@@ -1,6 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import { textLegName } from '../../index-kinds/full-text.ts';
-import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
+import { must } from '../../lib/assert.ts';
+import { forEachYielding, yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { hasExpired } from '../../lib/ttl.ts';
 import { MiB } from '../../lib/units.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -13,6 +14,7 @@ import {
   legVectorsOf,
   type NativeHits,
   numberOf,
+  type QueryCaller,
   type QueryTarget,
 } from './query-target.ts';
 
@@ -57,6 +59,8 @@ const noSort: [undefined, undefined] = [undefined, undefined];
 
 /** Rows that are read before the loop yields to other requests, and before their length is known. */
 const sliceHits = 64;
+/** Slices of which the bytes are asked for before the loop yields. */
+const sizedSlices = 16;
 
 interface HydratedPage {
   /** In the order of the answer. */
@@ -74,8 +78,13 @@ interface HydratedPage {
  * stored body, so that no answer shows a body that does not match; what no longer matches, exists or lives is left
  * out.
  */
-export async function hydrate(hits: NativeHits, plan: NativePlan, target: QueryTarget): Promise<HydratedPage> {
-  const { rows, damaged } = await loadRows(hits, target);
+export async function hydrate(
+  hits: NativeHits,
+  plan: NativePlan,
+  target: QueryTarget,
+  caller: QueryCaller,
+): Promise<HydratedPage> {
+  const { rows, damaged } = await loadRows(hits, target, caller);
   const sorts = parsed<[values: unknown[], position: string]>(hits.sort);
   const explanations = parsed<unknown>(hits.explanations);
   const found: Hit[] = [];
@@ -146,44 +155,86 @@ async function mismatches(changed: Hit[], plan: NativePlan, target: QueryTarget)
   return dropped;
 }
 
+/** Rows of one range that are read at a time. */
+interface RowSlice {
+  range: number;
+  ordinals: number[];
+}
+
+/** The rows of the first slices. */
 interface LoadedRows {
   /** By range, then ordinal. */
   rows: Map<number, HydratedDocument>[];
   damaged: number;
+  chars: number;
+  slices: number;
 }
 
-async function loadRows(hits: NativeHits, target: QueryTarget): Promise<LoadedRows> {
-  const wanted: number[][] = target.ranges.map(() => []);
-  for (let index = 0; index < hitCount(hits); index += 1) {
-    wanted[numberOf(hits, index, 'range')]?.push(numberOf(hits, index, 'ordinal'));
-  }
-  const loaded: Map<number, HydratedDocument>[] = target.ranges.map(() => new Map());
-  let damaged = 0;
-  let chars = 0;
-  const slices = wanted.flatMap((ordinals, range) => slicesOf(ordinals).map((slice) => ({ range, slice })));
-  const load = (at: number) => {
-    const { range, slice } = slices[at] ?? { range: 0, slice: [] };
-    const found = target.ranges[range]?.documents(slice);
+async function loadRows(hits: NativeHits, target: QueryTarget, caller: QueryCaller): Promise<LoadedRows> {
+  const slices = slicesOf(hits, target);
+  const begun = await load(nothingLoaded(target), slices, target, limits.smallAnswerBytesMax);
+  if (begun.chars <= limits.smallAnswerBytesMax) return begun;
+  // A large page: room for all of it is taken before it is read.
+  const bytes = await bodyBytesOf(slices, target);
+  if (bytes > limits.queryDocumentBytesMax) throw tooLong();
+  const wait = bytes > target.heldBytes ? caller.holdAnswer?.(bytes - target.heldBytes) : undefined;
+  target.heldBytes = Math.max(target.heldBytes, bytes);
+  if (wait === undefined) return load(begun, slices, target);
+  begun.rows.length = 0;
+  await wait;
+  return load(nothingLoaded(target), slices, target);
+}
+
+function nothingLoaded({ ranges }: QueryTarget): LoadedRows {
+  return { rows: ranges.map(() => new Map()), damaged: 0, chars: 0, slices: 0 };
+}
+
+/** Goes on with what was loaded, until that has more characters than this. */
+async function load(
+  loaded: LoadedRows,
+  slices: readonly RowSlice[],
+  target: QueryTarget,
+  charsMax = Number.POSITIVE_INFINITY,
+): Promise<LoadedRows> {
+  for (let at = loaded.slices; at < slices.length && loaded.chars <= charsMax; at += 1) {
+    if (at > 0) await yieldToEventLoop();
+    const { range, ordinals } = must(slices[at], 'a slice at each place');
+    const found = target.ranges[range]?.documents(ordinals);
     for (const document of found?.documents ?? []) {
-      loaded[range]?.set(document.ordinal, document);
-      chars += document.text.length;
+      loaded.rows[range]?.set(document.ordinal, document);
+      loaded.chars += document.text.length;
     }
-    if (chars > limits.queryDocumentCharsMax) throw tooLong();
-    damaged += found?.damaged.size ?? 0;
+    loaded.damaged += found?.damaged.size ?? 0;
+    loaded.slices = at + 1;
+  }
+  return loaded;
+}
+
+async function bodyBytesOf(slices: readonly RowSlice[], { ranges }: QueryTarget): Promise<number> {
+  let bytes = 0;
+  const add = (at: number) => {
+    const { range, ordinals } = must(slices[at], 'a slice at each place');
+    bytes += ranges[range]?.bodyBytes(ordinals) ?? 0;
   };
-  await forEachYielding(slices.length, load, 1);
-  return { rows: loaded, damaged };
+  await forEachYielding(slices.length, add, sizedSlices);
+  return bytes;
 }
 
 function tooLong(): ServiceError {
-  const max = `${limits.queryDocumentCharsMax / MiB} MiB`;
+  const max = `${limits.queryDocumentBytesMax / MiB} MiB`;
   const message = `the documents of this page have more than ${max} together; ask for fewer at a time by "limit", and go on by a cursor`;
   return new ServiceError('limit_exceeded', message);
 }
 
-function slicesOf(ordinals: number[]): number[][] {
-  const slices: number[][] = [];
-  for (let start = 0; start < ordinals.length; start += sliceHits)
-    slices.push(ordinals.slice(start, start + sliceHits));
+function slicesOf(hits: NativeHits, { ranges }: QueryTarget): RowSlice[] {
+  const wanted: number[][] = ranges.map(() => []);
+  for (let index = 0; index < hitCount(hits); index += 1) {
+    wanted[numberOf(hits, index, 'range')]?.push(numberOf(hits, index, 'ordinal'));
+  }
+  const slices: RowSlice[] = [];
+  for (const [range, ordinals] of wanted.entries()) {
+    for (let start = 0; start < ordinals.length; start += sliceHits)
+      slices.push({ range, ordinals: ordinals.slice(start, start + sliceHits) });
+  }
   return slices;
 }

@@ -76,6 +76,7 @@ export async function openTarget(
     },
     tableName: table.name,
     freshness: freshnessOf(searched),
+    heldBytes: 0,
     expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
     ranges: ranges.map((range) => {
       const { rangeId, stored } = range;
@@ -90,6 +91,7 @@ export async function openTarget(
             () => stored.documents.byOrdinals(ordinals),
             ({ documents }) => documents,
           ),
+        bodyBytes: (ordinals) => stored.documents.bodyBytes(ordinals),
         hasNewTexts: (document) => bodies.sequenceOf(document) > Math.max(document.sequence, shown),
       };
     }),

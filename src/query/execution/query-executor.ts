@@ -95,7 +95,7 @@ async function answer(
   for (let round = 1; ; round += 1) {
     const native = await run(indexes, round === 1 ? plan : laterRound(plan, limit), caller);
     if (plan.aggregations && round === 1) aggregated = native;
-    const page = await hydrate(native, plan, target);
+    const page = await hydrate(native, plan, target, caller);
     const { hits, droppedScore } = page;
     const dropped = hitCount(native) - hits.length;
     const exhausted = hitCount(native) < limit || native.isPartial;

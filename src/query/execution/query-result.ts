@@ -27,23 +27,25 @@ export interface ResultContext {
 /** Hits that are rendered before the loop yields to other requests. */
 const sliceHits = 128;
 
-/** One query's answer as JSON text. Stored documents are spliced in as they are, unparsed. */
-export async function renderQueryResult(executed: ExecutedQuery, context: ResultContext): Promise<string> {
+/** One query's answer as pieces of JSON text, about one a hit. Stored documents are spliced in as they are, unparsed. */
+export async function renderQueryResult(executed: ExecutedQuery, context: ResultContext): Promise<string[]> {
   const { hits, total, totalIsExact, isPartial, maxScore, aggregations, damaged } = executed;
   const relation = totalIsExact ? 'exact' : 'gte';
-  const rendered: string[] = [];
+  const pieces = [`{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[`];
   const render = (index: number) => {
     const hit = hits[index];
-    if (hit) rendered.push(renderHit(hit, context.highlights?.[index], context, executed.joined?.get(hit)));
+    if (hit === undefined) return;
+    const json = renderHit(hit, context.highlights?.[index], context, executed.joined?.get(hit));
+    pieces.push(index === 0 ? json : `,${json}`);
   };
   await forEachYielding(hits.length, render, sliceHits);
   const graphs = context.graphs === undefined ? '' : `,"graph_results":${context.graphs}`;
   const profile = context.profile === undefined ? '' : `,"profile":${context.profile}`;
-  return (
-    `{"hits":{"total":{"value":${total},"relation":"${relation}"},"hits":[${rendered.join(',')}],` +
-    `"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${graphs}${profile}${renderFailover(context.failedOver)}${isPartial ? ',"partial":true' : ''}${damaged > 0 ? `,"damaged":${damaged}` : ''},` +
-    `"took":${Math.round(context.tookMs)},"status":200,"table":${JSON.stringify(context.table)}}`
+  pieces.push(
+    `],"max_score":${renderScore(maxScore)}}${aggregations === undefined ? '' : `,"aggregations":${aggregations}`}${graphs}${profile}${renderFailover(context.failedOver)}${isPartial ? ',"partial":true' : ''}${damaged > 0 ? `,"damaged":${damaged}` : ''},` +
+      `"took":${Math.round(context.tookMs)},"status":200,"table":${JSON.stringify(context.table)}}`,
   );
+  return pieces;
 }
 
 function renderFailover(error: ServiceError | undefined): string {

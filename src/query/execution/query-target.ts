@@ -24,6 +24,8 @@ interface QueryRange {
   handle: number;
   /** Rows that still exist, in no promised order, and the ordinals of those that are damaged. */
   documents(ordinals: number[]): { documents: HydratedDocument[]; damaged: ReadonlySet<number> };
+  /** Bytes of the bodies of these rows, which are not read for it. */
+  bodyBytes(ordinals: number[]): number;
   /** Whether texts that were made of one of these documents may be newer than what the index had when it was searched. */
   hasNewTexts(document: HydratedDocument): boolean;
 }
@@ -35,6 +37,8 @@ export interface QueryTarget {
   /** Handles of the vector indexes of the plan's legs: those of the first leg for each range, then of the next. */
   vectorHandles: number[];
   freshness: IndexFreshness;
+  /** Of the documents of its largest page, as its caller has counted them. */
+  heldBytes: number;
   /** The readers of the documents of the ranges. */
   bodies: IndexedBodies;
   /** Documents whose base time is at or before this have expired; undefined when the table has no TTL. */
@@ -149,6 +153,11 @@ export interface QueryCaller {
   readonly requestId?: string;
   /** Whether nobody else waits for anything; false when it is not known. */
   isAlone?(): boolean;
+  /**
+   * Counts bytes of the answer that are about to be held whole, together with those of all requests: at once, or when there is
+   * room. Throws or rejects with `unavailable` where they do not fit in time.
+   */
+  holdAnswer?(bytes: number): Promise<void> | undefined;
 }
 
 export type RunNativeQuery = (indexes: QueriedIndexes, plan: NativePlan, caller: QueryCaller) => Promise<NativeHits>;

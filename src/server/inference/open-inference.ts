@@ -1,4 +1,3 @@
-import { totalmem } from 'node:os';
 import { childEnvironment, downloadEnvironment } from '../../config/child-environment.ts';
 import type { LimitOptions } from '../../config/limits.ts';
 import type { Config } from '../../config/options.ts';
@@ -46,7 +45,7 @@ export function openInference({ config, limits, clock, logger, metrics }: Infere
     options: { loadMs: config.modelLoadMs, stallMs: config.modelStallMs },
     pool: {
       loadedModelsMax: config.loadedModelsMax,
-      memoryBytesMax: config.modelMemoryBytes ?? Math.floor(totalmem() / 2),
+      memoryBytesMax: config.modelMemoryBytes ?? Math.floor(process.constrainedMemory() / 2),
       keepAliveMs: config.modelKeepAliveMs,
       checkEveryMs: limits.modelCheckMs,
       stuckMs: limits.modelStuckMs,

@@ -111,6 +111,7 @@ export class DocumentStore {
   readonly #byKey: Statement;
   readonly #byOrdinal: Statement;
   readonly #byOrdinals: Statement;
+  readonly #bodyBytes: Statement;
   readonly #after: Statement;
   readonly #from: Statement;
   readonly #expired: Statement;
@@ -126,6 +127,10 @@ export class DocumentStore {
     this.#byOrdinals = this.#database.prepare(
       // A join, because IN would first sort the numbers into a table of its own: a tenth of the time of ten rows.
       `SELECT ${textColumns} FROM (SELECT value FROM json_each(?)) CROSS JOIN documents ON ordinal = value`,
+    );
+    this.#bodyBytes = this.#database.prepare(
+      // SQLite knows the length of a body without reading it.
+      `SELECT total(coalesce(raw_bytes, length(body))) FROM (SELECT value FROM json_each(?)) CROSS JOIN documents ON ordinal = value`,
     );
     this.#after = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key > ? ORDER BY key`);
     this.#from = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key >= ? ORDER BY key`);
@@ -170,6 +175,11 @@ export class DocumentStore {
       }
     }
     return { documents, damaged: damaged ?? noneDamaged };
+  }
+
+  /** Bytes of the bodies of these rows, as they were written. */
+  bodyBytes(ordinals: readonly number[]): number {
+    return reading(this.#source, () => Number(this.#bodyBytes.values(JSON.stringify(ordinals))[0]?.[0]));
   }
 
   /**
@@ -267,7 +277,7 @@ export class DocumentStore {
   }
 
   #statements(): Statement[] {
-    const pages = [this.#after, this.#from, this.#expired, this.#scrubbed, this.#ordinals];
+    const pages = [this.#bodyBytes, this.#after, this.#from, this.#expired, this.#scrubbed, this.#ordinals];
     return [this.#byKey, this.#byOrdinal, this.#byOrdinals, ...pages];
   }
 }

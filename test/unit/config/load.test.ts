@@ -7,6 +7,7 @@ import { type Option, variableOf } from '../../../src/config/option.ts';
 import { options } from '../../../src/config/options.ts';
 import { RunningConfig } from '../../../src/config/reload.ts';
 import { choice, duration, formatSize, size } from '../../../src/config/value-kind.ts';
+import { MiB } from '../../../src/lib/units.ts';
 import { checkDocumentKey } from '../../../src/protocol/document-key.ts';
 import { checkIndexName, checkTableName } from '../../../src/protocol/names.ts';
 import { pageBytesMax, pageRowsMax } from '../../../src/storage/reader/document-store.ts';
@@ -216,7 +217,23 @@ describe('limits', () => {
 
   test('an option moves the bound of its name', () => {
     const { config } = loadConfig(sources({ file: 'limits:\n  concurrent_requests: 5\n' }));
-    expect(limitsOf(config)).toEqual({ ...limits, concurrentRequestsMax: 5 });
+    expect(limitsOf(config, 64 * 1024 * MiB)).toEqual({ ...limits, concurrentRequestsMax: 5 });
+  });
+
+  test('bodies and answers together leave memory to the rest of the process', () => {
+    const { config } = loadConfig(sources({}));
+    expect(limitsOf(config, 512 * MiB)).toEqual({
+      ...limits,
+      bodiesInFlightBytesMax: 64 * MiB,
+      answersInFlightBytesMax: 128 * MiB,
+    });
+    expect(limitsOf(config, 0)).toEqual(limits);
+    const { config: moved } = loadConfig(sources({ file: 'limits:\n  bodies_memory: 1GiB\n  answers_memory: 2MiB\n' }));
+    expect(limitsOf(moved, 512 * MiB)).toEqual({
+      ...limits,
+      bodiesInFlightBytesMax: 1024 * MiB,
+      answersInFlightBytesMax: 2 * MiB,
+    });
   });
 });
 

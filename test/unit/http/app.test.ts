@@ -7,6 +7,7 @@ import { limits } from '../../../src/config/limits.ts';
 import type { RequestObservation } from '../../../src/http/listener/app.ts';
 import { inferenceErrorReply } from '../../../src/http/listener/error-response.ts';
 import { rawJson, reply } from '../../../src/http/listener/reply.ts';
+import { readBody } from '../../../src/http/listener/request-body.ts';
 import { defineRoute, type Route } from '../../../src/http/routing/route.ts';
 import { AssertionError } from '../../../src/lib/assert.ts';
 import { errorCodes } from '../../../src/protocol/error-codes.ts';
@@ -437,6 +438,36 @@ describe('admission and deadlines', () => {
     release.resolve(1);
     await first;
     expect((await app.handle(post('/wait', 'x'.repeat(60)))).status).toBe(200);
+  });
+
+  test('a body of unknown length is counted as it comes', async () => {
+    const { release, route } = waiting();
+    const upload = { ...route, method: 'POST' as const, body: { kind: 'bytes' as const, bytesMax: 100 } };
+    const app = testApp({ routes: [upload], limits: { ...limits, bodiesInFlightBytesMax: 100 } });
+    const first = app.handle(post('/wait', 'x'.repeat(60)));
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(60)) });
+    expect(await messageOf(app.handle(new Request('http://localhost/wait', { method: 'POST', body })))).toStartWith(
+      '503 unavailable',
+    );
+    release.resolve(1);
+    expect((await first).status).toBe(200);
+  });
+
+  test('a packed body is counted before it is inflated', async () => {
+    const counted: number[] = [];
+    const packed = Bun.gzipSync(new Uint8Array(5_000));
+    packed.fill(0xff, 10, packed.length - 8);
+    const request = new Request('http://localhost/', {
+      method: 'POST',
+      body: packed,
+      headers: { 'content-encoding': 'gzip' },
+    });
+    const options = { bytesMax: 10_000, gzip: true, deadlineMs: 1_000, bytesPerSecondMin: 1, clock: new FakeClock() };
+    const count = (bytes: number) => void counted.push(bytes);
+    await expect(readBody(request, packed.length, { ...options, count, onReceived: () => undefined })).rejects.toThrow(
+      'not valid gzip',
+    );
+    expect(counted).toEqual([5_000]);
   });
 
   test('the observation has the pattern of the route, not its path', async () => {

@@ -21,6 +21,7 @@ const fresh: IndexFreshness = {
 const target: QueryTarget = {
   tableName: 'recipes',
   freshness: fresh,
+  heldBytes: 0,
   expiredAtOrBeforeMs: undefined,
   ranges: [
     {
@@ -39,6 +40,7 @@ const target: QueryTarget = {
           })),
         damaged: new Set(),
       }),
+      bodyBytes: () => 0,
       hasNewTexts: () => false,
     },
   ],
@@ -114,12 +116,13 @@ test('a page whose documents do not fit into memory together is refused before a
       damaged: new Set<number>(),
     };
   };
-  const long: QueryTarget = { ...target, ranges: range ? [{ ...range, documents }] : [] };
+  const bodyBytes = (ordinals: number[]) => ordinals.length * text.length;
+  const long: QueryTarget = { ...target, ranges: range ? [{ ...range, documents, bodyBytes }] : [] };
   const ask = async (limit: number) => {
     const planned = planQuery({ limit, full_text_search: { match: 'soup' } }, { name: 'recipes', nowMs: 0 });
     return executeQuery(planned, long, async (_, plan) => nativeHits(plan.limit), caller);
   };
-  const fitting = limits.queryDocumentCharsMax / limits.documentBytesMax;
+  const fitting = limits.queryDocumentBytesMax / limits.documentBytesMax;
   expect((await ask(fitting)).hits).toHaveLength(fitting);
   read = 0;
   await expect(ask(limits.queryLimitMax)).rejects.toMatchObject({
@@ -127,6 +130,62 @@ test('a page whose documents do not fit into memory together is refused before a
     message: expect.stringContaining('ask for fewer at a time by "limit"'),
   });
   expect(read).toBeLessThan(4 * fitting);
+});
+
+describe('a page of large documents', () => {
+  const text = 'x'.repeat(limits.smallAnswerBytesMax);
+  const [range] = target.ranges;
+  const pageOf = (loaded: number[][]): QueryTarget => {
+    const documents = (ordinals: number[]) => {
+      loaded.push(ordinals);
+      const found = ordinals.map((ordinal) => ({ ordinal, key: `k${ordinal}`, sequence: 1, text }));
+      return {
+        documents: found.map((each) => ({ ...each, ttlBaseMs: undefined, writtenMs: undefined })),
+        damaged: new Set<number>(),
+      };
+    };
+    const bodyBytes = (ordinals: number[]) => ordinals.length * text.length;
+    return { ...target, ranges: range ? [{ ...range, documents, bodyBytes }] : [] };
+  };
+  const ask = async (limit: number, loaded: number[][], holdAnswer: (bytes: number) => Promise<void> | undefined) => {
+    const planned = planQuery({ limit, full_text_search: { match: 'soup' } }, { name: 'recipes', nowMs: 0 });
+    const run = async (_: unknown, plan: NativePlan) => nativeHits(plan.limit);
+    return executeQuery(planned, pageOf(loaded), run, { signal: caller.signal, holdAnswer });
+  };
+
+  test('is counted once before all of it is read, and a small one never', async () => {
+    const held: number[] = [];
+    const hold = (bytes: number) => void held.push(bytes);
+    expect((await ask(1, [], hold)).hits).toHaveLength(1);
+    expect(held).toEqual([]);
+    const loaded: number[][] = [];
+    expect((await ask(200, loaded, hold)).hits).toHaveLength(200);
+    expect(held).toEqual([200 * text.length]);
+    expect(loaded.flat()).toHaveLength(200);
+  });
+
+  test('holds nothing while it waits for others', async () => {
+    const loaded: number[][] = [];
+    const room = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const page = ask(200, loaded, () => {
+      asked.resolve();
+      return room.promise;
+    });
+    await asked.promise;
+    expect(loaded.flat().length).toBeLessThan(200);
+    loaded.length = 0;
+    room.resolve();
+    expect((await page).hits).toHaveLength(200);
+    expect(loaded.flat()).toHaveLength(200);
+  });
+
+  test('that does not fit is refused before it is read', async () => {
+    const loaded: number[][] = [];
+    const full = new Error('full');
+    await expect(ask(200, loaded, () => Promise.reject(full))).rejects.toBe(full);
+    expect(loaded.flat().length).toBeLessThan(200);
+  });
 });
 
 describe('a document that has changed since it was indexed', () => {

@@ -22,7 +22,7 @@ async function rendered(hits: Hit[], more: Partial<ResultContext> = {}): Promise
   const counts = { total: hits.length, totalIsExact: true, isPartial: false, maxScore: 1, damaged: 0 };
   const executed = { ...counts, hits, aggregations: undefined, profile: undefined };
   const context = { table: 't', projection: compileProjection(undefined), tookMs: 1, seal: () => '', ...more };
-  const answer = JSON.parse(await renderQueryResult(executed, context)) as {
+  const answer = JSON.parse((await renderQueryResult(executed, context)).join('')) as {
     hits: { hits: Record<string, unknown>[] };
   };
   return answer.hits.hits;

@@ -9,6 +9,10 @@ interface PageForm {
   readonly render: (page: readonly string[], isFirst: boolean) => string | Uint8Array<ArrayBuffer>;
 }
 
+type Part = string | Uint8Array<ArrayBuffer>;
+type Parts = Generator<Part, undefined>;
+type AsyncParts = AsyncGenerator<Part, undefined>;
+
 /** An object a line. */
 export const linePages: PageForm = {
   contentType: 'application/x-ndjson',
@@ -43,45 +47,66 @@ export async function pageStream(
   context: Pick<RouteContext<unknown, unknown, unknown>, 'openStream'>,
 ): Promise<Response> {
   const parts = partsOf(await pages.next(), pages, form);
+  return new Response(takenStream(parts, context), { headers: { 'content-type': form.contentType } });
+}
+
+/** The parts of an answer, made as its client takes them. `onEnd` is called once, when none is to be taken any more. */
+export function takenStream(
+  parts: Parts | AsyncParts,
+  context: Pick<RouteContext<unknown, unknown, unknown>, 'openStream'>,
+  onEnd: () => void = () => {},
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let open: OpenStream;
-  let isCut = false;
-  const body = new ReadableStream<Uint8Array>({
+  let isOver = false;
+  /** Returns whether this was the end. */
+  const end = (): boolean => {
+    if (isOver) return false;
+    isOver = true;
+    open.end();
+    onEnd();
+    return true;
+  };
+  return new ReadableStream<Uint8Array>({
     start(controller) {
       const cut = (error: unknown) => {
-        isCut = true;
-        open.end();
+        if (!end()) return;
         controller.error(error);
-        parts.return(undefined).catch(() => {});
+        void giveUp(parts);
       };
       open = context.openStream(cut, { mayBeSilent: false });
     },
     async pull(controller) {
       try {
         const { done, value } = await parts.next();
-        if (isCut) return;
+        if (isOver) return;
         if (done !== true) return controller.enqueue(typeof value === 'string' ? encoder.encode(value) : value);
-        open.end();
+        end();
         controller.close();
       } catch (error) {
-        if (isCut) return;
-        open.end();
-        controller.error(open.failed(error));
+        if (end()) controller.error(open.failed(error));
       }
     },
     async cancel() {
-      open.end();
-      await parts.return(undefined);
+      end();
+      await giveUp(parts);
     },
   });
-  return new Response(body, { headers: { 'content-type': form.contentType } });
+}
+
+async function giveUp(parts: Parts | AsyncParts): Promise<void> {
+  try {
+    await parts.return(undefined);
+  } catch {
+    // Nobody is there to be told.
+  }
 }
 
 async function* partsOf(
   first: IteratorResult<string[]>,
   pages: AsyncGenerator<string[]>,
   { before, after, render }: PageForm,
-): AsyncGenerator<string | Uint8Array<ArrayBuffer>, undefined> {
+): AsyncParts {
   try {
     if (before !== '') yield before;
     if (first.done !== true) {
