@@ -263,8 +263,8 @@ export class RequestRules implements ExchangeHost {
     try {
       await this.inFlight.holdMadeAnswer(exchange, heldBytes(reply));
       exchange.throwIfExpired();
-      // The runtime reads no body of an answer to HEAD, and a program of this process has the answer once it is returned.
-      if (exchange.isCall || exchange.request.method === 'HEAD') return this.finish(exchange, reply);
+      // A program of this process has the answer once it is returned.
+      if (exchange.isCall) return this.finish(exchange, reply);
       return this.finish(exchange, streamedReply(reply, exchange, this.inFlight.keepAnswer(exchange)));
     } catch (thrown) {
       return exchange.response ?? this.fail(exchange, thrown);
