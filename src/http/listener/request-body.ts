@@ -140,7 +140,7 @@ function joined(chunks: readonly Uint8Array[], total: number): Uint8Array {
   return bytes;
 }
 
-/** What the end of a gzip body says that it inflates to, in bytes (RFC 1952, ISIZE). A forged one costs no more than the bound. */
+/** Inflated size by the end of a gzip body, in bytes (RFC 1952, ISIZE). A forged one costs no more than the bound. */
 function statedSize(compressed: Uint8Array): number {
   const { buffer, byteOffset, byteLength } = compressed;
   return byteLength < 4 ? 0 : new DataView(buffer, byteOffset + byteLength - 4, 4).getUint32(0, true);

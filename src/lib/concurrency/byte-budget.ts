@@ -42,7 +42,7 @@ export class ByteBudget<Name extends string> {
     });
   }
 
-  /** What the holder has is this many bytes, as turned out: they are there, whether they fit or not. */
+  /** Corrects what the holder has to this many bytes, which are there whether they fit or not. */
   settle(holder: Record<Name, number>, bytes: number): void {
     this.#add(holder, bytes - holder[this.#name]);
     this.#wake();
