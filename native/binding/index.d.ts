@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 4914a4ac83d3dbcabad15718154b286b6a895d248486b5a3bd39d1bce932dac4
+// SHA-256 of its sources: 7153561878ceac0895c63e803d54510077a207e4141201772371b2601aeefef4
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -189,6 +189,9 @@ export declare function matchNames(pattern: string, names: Array<string>): Array
  * ordinal, the first in the lowest bit of the first byte. `cancel` stops it under the number `operation`, 0 never.
  */
 export declare function matchingOrdinals(handle: number, planJson: string, operation: number): Promise<Uint8Array>;
+
+/** Moves the machine code of the process to huge pages of memory. Answers the bytes that lie there now: 0 where the system has no such pages. */
+export declare function moveCodeToHugePages(): Started<undefined, number>;
 
 /**
  * Opens a GBNF grammar for one output. `shown` are control tokens that count as their text.

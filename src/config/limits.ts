@@ -103,6 +103,9 @@ export const limits = {
   /** Descriptors that an open range may take, and what is kept for connections and the rest. */
   rangeDescriptors: 8,
   otherDescriptors: 512,
+  /** Machine code takes memory of its own in huge pages, where the process may have so much, and so long after the start. */
+  hugePagesMemoryBytesMin: 2_048 * MiB,
+  hugePagesDelayMs: 2 * secondMs,
   /** Ranges that stay open however long nobody uses them, and after what time without use the others are closed. */
   warmRangesMax: 64,
   rangeIdleMs: minuteMs,

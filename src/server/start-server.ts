@@ -5,6 +5,7 @@ import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { descriptorLimit } from '../runtime/descriptor-limit.ts';
 import { openDraining } from './draining.ts';
+import { useHugePages } from './huge-pages.ts';
 import { watchDescriptors } from './observability/descriptor-watch.ts';
 import { collectServiceMetrics } from './observability/service-metrics.ts';
 import { openServices } from './open-services.ts';
@@ -23,6 +24,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const stopWatch = watchDescriptors({ limit, listener, clock: systemClock, logger });
+  const leaveHugePages = options.hugePages ? useHugePages(systemClock, logger) : () => {};
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
   listener.attach(app);
 
@@ -35,6 +37,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     async stop() {
       stopMonitor();
       stopWatch();
+      leaveHugePages();
       await services.close();
       await metricsServer.stop();
     },
