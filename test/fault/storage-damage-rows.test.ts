@@ -288,16 +288,18 @@ describe('S04 a bit flipped in a stored row', () => {
       const keys = (await wire.query(query)).hits.map(({ _id }) => _id);
       expect(keys.length).toBe(50);
       expect(keys).not.toContain('k0017');
-      for (const fields of [undefined, ['*']]) {
-        const scanned = await wire.scan('t', fields ? { fields } : { fields: [] });
-        expect(scanned.size).toBe(51);
-        expect([...scanned.keys()]).toEqual([...scanned.keys()].sort());
-        const error = {
-          code: 'data_corrupted',
-          message: expect.stringContaining('"k0017" does not match its checksum'),
-        };
-        expect(scanned.get('k0017')).toEqual({ _error: error as never });
-      }
+      const scanned = await wire.scan('t', { fields: ['*'] });
+      expect(scanned.size).toBe(51);
+      expect([...scanned.keys()]).toEqual([...scanned.keys()].sort());
+      const error = {
+        code: 'data_corrupted',
+        message: expect.stringContaining('"k0017" does not match its checksum'),
+      };
+      expect(scanned.get('k0017')).toEqual({ _error: error as never });
+      // Keys alone are there whatever has become of the documents.
+      const listed = await wire.scan('t', { fields: [] });
+      expect([...listed.keys()]).toEqual([...scanned.keys()]);
+      expect(listed.get('k0017')).toEqual({});
       expect(server.log).toContain('does not match its checksum');
       expect(await metricOf(server, 'sundew_damaged_documents_total')).toBe(1);
     },

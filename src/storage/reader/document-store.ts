@@ -96,6 +96,8 @@ type TextRow = [
 const times = 'coalesce(ttl_base_ms, 0) AS ttlBaseMs, coalesce(written_ms, 0) AS writtenMs';
 const textColumns = `ordinal, CAST(key AS TEXT), sequence, ${times}, crc, raw_bytes, iif(raw_bytes IS NULL, CAST(body AS TEXT), body)`;
 const columns = `ordinal, key, sequence, ${times}, crc, raw_bytes AS rawBytes, body`;
+/** Nothing behind the body, which may lie on many pages that lead to the next column. */
+const keyColumns = `ordinal, key, sequence, coalesce(ttl_base_ms, 0) AS ttlBaseMs, 0 AS writtenMs, 0 AS crc, NULL AS rawBytes, x'' AS body`;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const noneDamaged: ReadonlySet<number> = new Set();
@@ -114,6 +116,8 @@ export class DocumentStore {
   readonly #bodyBytes: Statement;
   readonly #after: Statement;
   readonly #from: Statement;
+  readonly #keysAfter: Statement;
+  readonly #keysFrom: Statement;
   readonly #expired: Statement;
   readonly #scrubbed: Statement;
   readonly #ordinals: Statement;
@@ -134,6 +138,8 @@ export class DocumentStore {
     );
     this.#after = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key > ? ORDER BY key`);
     this.#from = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key >= ? ORDER BY key`);
+    this.#keysAfter = this.#database.prepare(`SELECT ${keyColumns} FROM documents WHERE key > ? ORDER BY key`);
+    this.#keysFrom = this.#database.prepare(`SELECT ${keyColumns} FROM documents WHERE key >= ? ORDER BY key`);
     this.#expired = this.#database.prepare('SELECT key, sequence FROM documents WHERE ttl_base_ms <= ? LIMIT ?');
     this.#ordinals = this.#database.prepare('SELECT ordinal FROM documents WHERE ordinal > ? ORDER BY ordinal LIMIT ?');
     this.#scrubbed = this.#database.prepare(
@@ -187,11 +193,17 @@ export class DocumentStore {
    * once `bytesMax` bytes of bodies are reached. Go on with the last key, exclusive.
    */
   page(bounds: KeyBounds, rowsMax = pageRowsMax, bytesMax = pageBytesMax): DocumentPage {
-    return reading(this.#source, () => this.#page(bounds, rowsMax, bytesMax));
+    const statement = bounds.fromInclusive ? this.#from : this.#after;
+    return reading(this.#source, () => this.#page(statement, bounds, rowsMax, bytesMax));
   }
 
-  #page(bounds: KeyBounds, rowsMax: number, bytesMax: number): DocumentPage {
-    const statement = bounds.fromInclusive ? this.#from : this.#after;
+  /** The same without reading the bodies, which are empty: whether they are damaged is not known. */
+  keyPage(bounds: KeyBounds, rowsMax: number): DocumentPage {
+    const statement = bounds.fromInclusive ? this.#keysFrom : this.#keysAfter;
+    return reading(this.#source, () => this.#page(statement, bounds, rowsMax, Number.POSITIVE_INFINITY));
+  }
+
+  #page(statement: Statement, bounds: KeyBounds, rowsMax: number, bytesMax: number): DocumentPage {
     const to = bounds.toKey === null ? undefined : encoder.encode(bounds.toKey);
     const page: DocumentPage = { documents: [], damaged: [], lastKey: undefined, more: false };
     let bytes = 0;
@@ -277,8 +289,9 @@ export class DocumentStore {
   }
 
   #statements(): Statement[] {
+    const keys = [this.#keysAfter, this.#keysFrom];
     const pages = [this.#bodyBytes, this.#after, this.#from, this.#expired, this.#scrubbed, this.#ordinals];
-    return [this.#byKey, this.#byOrdinal, this.#byOrdinals, ...pages];
+    return [this.#byKey, this.#byOrdinal, this.#byOrdinals, ...keys, ...pages];
   }
 }
 

@@ -5,6 +5,7 @@ import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { RangeLease } from '../../indexing/range-pool.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { Turns } from '../../lib/concurrency/turns.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import { onOneLine, withoutMember } from '../../lib/text/json-text.ts';
 import { hasExpired } from '../../lib/ttl.ts';
@@ -44,6 +45,8 @@ interface ScanBounds {
 /** How a scan makes the lines of a page. */
 interface ScanLines {
   render(document: StoredDocument, shown: ShownParts | undefined): string;
+  /** Nothing of the documents is shown but their keys. */
+  keysAlone: boolean;
   parts: PartProjection | undefined;
   /** The condition on the documents. */
   filter: NativePlan | undefined;
@@ -89,6 +92,8 @@ export class DocumentReads {
   readonly #tables: TableLookup;
   readonly #clock: Clock;
   readonly #templates: Templates;
+  /** Of scans, for each page. */
+  readonly #turns = new Turns();
 
   /** `templates` render the texts of which chunks are shown. */
   constructor(tables: TableLookup, clock: Clock, templates: Templates) {
@@ -168,8 +173,8 @@ export class DocumentReads {
 
   /**
    * Pages of JSON lines in key order. Each page is read by itself, so that a scan of any length holds one page and no
-   * statement; it is not a snapshot. A damaged document has a line that says so, with its key and `_error`. Bad requests
-   * fail before the first page.
+   * statement; it is not a snapshot. A damaged document has a line that says so, with its key and `_error`, unless keys
+   * alone are asked for, which needs no bodies. Bad requests fail before the first page.
    */
   async scan(tableName: string, request: ScanRequest, caller: Caller): Promise<AsyncGenerator<string[]>> {
     const table = this.#tables.get(tableName, caller, 'read');
@@ -181,6 +186,7 @@ export class DocumentReads {
     const parts = this.#shownParts(projection, table);
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
+      keysAlone: projection.isEmpty && filter === undefined,
       parts,
       filter,
       hides,
@@ -199,7 +205,8 @@ export class DocumentReads {
       let after = { key: bounds.from, inclusive: bounds.includeFrom };
       while (left > 0 && !how.signal.aborted) {
         await filter?.ready();
-        const { page, parts } = this.#page(range.stored, { after, bounds }, how.parts, bodies);
+        await this.#turns.next();
+        const { page, parts } = this.#page(range.stored, { after, bounds, left }, how, bodies);
         if (page.lastKey === undefined) break;
         const lines = await this.#lines(table, page, { ...how, filter, parts });
         const shown = lines.slice(0, left);
@@ -214,8 +221,8 @@ export class DocumentReads {
   /** A page of documents with what was made of them, as of one moment: parts that are written later belong to other bodies. */
   #page(
     stored: RangeReader,
-    { after, bounds }: { after: { key: string; inclusive: boolean }; bounds: ScanBounds },
-    shown: PartProjection | undefined,
+    { after, bounds, left }: { after: { key: string; inclusive: boolean }; bounds: ScanBounds; left: number },
+    { keysAlone, filter, parts: shown }: ScanLines,
     bodies: IndexedBodies,
   ): { page: DocumentPage; parts: RenderedParts | undefined } {
     const keys = {
@@ -224,7 +231,9 @@ export class DocumentReads {
       toKey: bounds.to,
       toInclusive: bounds.includeTo,
     };
-    const find = () => stored.documents.page(keys, limits.scanPageRowsMax, limits.scanPageBytesMax);
+    const rows = filter ? limits.scanPageRowsMax : Math.min(limits.scanPageRowsMax, left);
+    if (keysAlone) return { page: stored.documents.keyPage(keys, rows), parts: undefined };
+    const find = () => stored.documents.page(keys, rows, limits.scanPageBytesMax);
     return stored.atOneInstant(() => {
       const page = bodies.read(stored, find, ({ documents }) => documents);
       return { page, parts: shown?.read(stored, page.documents) };
