@@ -5,7 +5,7 @@ import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { RangeLease } from '../../indexing/range-pool.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { Turns } from '../../lib/concurrency/turns.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import { onOneLine, withoutMember } from '../../lib/text/json-text.ts';
 import { hasExpired } from '../../lib/ttl.ts';
@@ -92,8 +92,6 @@ export class DocumentReads {
   readonly #tables: TableLookup;
   readonly #clock: Clock;
   readonly #templates: Templates;
-  /** Of scans, for each page. */
-  readonly #turns = new Turns();
 
   /** `templates` render the texts of which chunks are shown. */
   constructor(tables: TableLookup, clock: Clock, templates: Templates) {
@@ -205,7 +203,7 @@ export class DocumentReads {
       let after = { key: bounds.from, inclusive: bounds.includeFrom };
       while (left > 0 && !how.signal.aborted) {
         await filter?.ready();
-        await this.#turns.next();
+        await yieldToEventLoop();
         const { page, parts } = this.#page(range.stored, { after, bounds, left }, how, bodies);
         if (page.lastKey === undefined) break;
         const lines = await this.#lines(table, page, { ...how, filter, parts });
