@@ -34,8 +34,9 @@ import { startWriterThread, type WriterThread } from './writer/writer-thread.ts'
 import { WriterUpkeep } from './writer-upkeep.ts';
 
 interface StorageOptions {
-  /** Made when missing. */
   directory: string;
+  /** Whether a missing directory is made; it is unless this says otherwise. */
+  creates?: boolean;
   clock: Clock;
   /** Name of the failpoint to arm in the writer, for crash tests. */
   failpoint?: string | undefined;
@@ -309,8 +310,9 @@ export class Storage {
  */
 export async function openStorage(options: StorageOptions): Promise<Storage> {
   const directory = new DataDirectory(options.directory);
-  directory.make();
+  if (options.creates !== false) directory.make();
   const hasFormat = checkDataFormat(directory);
+  if (!hasFormat && options.creates === false) throw notThere(directory);
   if (!hasFormat) directory.refuseForeign();
   if (hasFormat && !existsSync(directory.catalogFile)) {
     throw new DataDirectoryError(
@@ -407,4 +409,9 @@ function fullDisk(directory: DataDirectory, cause: unknown): DataDirectoryError 
 function damagedCatalog(directory: DataDirectory, cause: Error): DataDirectoryError {
   const hint = 'Run "sundew check" for what is wrong, and restore the directory from a backup.';
   return new DataDirectoryError('damaged', `${directory.catalogFile} cannot be read: ${cause.message}`, hint, cause);
+}
+
+function notThere({ root }: DataDirectory): DataDirectoryError {
+  const hint = 'mount or restore it, or let "storage.create" be true to make a new one';
+  return new DataDirectoryError('missing', `${root} is no data directory, and none may be made`, hint);
 }

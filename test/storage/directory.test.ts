@@ -93,3 +93,16 @@ test('a directory without its catalog is refused, and its ranges stay', async ()
   expect(await failure(openTestStorage(directory.path))).toMatchObject({ problem: 'damaged' });
   expect(existsSync(file)).toBe(true);
 });
+
+test('where no directory may be made, one that is missing or empty is refused and left as it is', async () => {
+  using place = temporaryDirectory();
+  const path = join(place.path, 'data');
+  const open = () => openStorage({ directory: path, creates: false, clock: systemClock, onFatal() {} });
+  expect(await failure(open())).toMatchObject({ problem: 'missing', message: expect.stringContaining(path) });
+  expect(existsSync(path)).toBe(false);
+  mkdirSync(path);
+  expect(await failure(open())).toMatchObject({ problem: 'missing' });
+  expect(readdirSync(path)).toEqual([]);
+  await (await openTestStorage(path)).close();
+  await (await open()).close();
+});

@@ -13,6 +13,12 @@ export const storageOptions = {
     help: 'Directory of all data; made when missing, held by one process at a time.',
     aliases: ['data_dir', 'storage.local.base_dir'],
   }),
+  createsDataDir: option({
+    key: 'storage.create',
+    kind: flag(),
+    default: true,
+    help: 'Make a data directory where there is none. `false` refuses to start there: one that was removed, or lies on a volume that is not mounted, is then not taken for a new database.',
+  }),
   reserveBytes: option({
     key: 'storage.reserve',
     kind: size(0, 64 * 1024 * MiB),

@@ -55,12 +55,13 @@ export async function openCore(
   tablesOpen: Promise<TableOf>,
 ): Promise<DatabaseCore> {
   const { options, clock, logger, metrics } = given;
-  const { dataDir: directory, failpoint, reserveBytes } = options();
+  const { dataDir: directory, createsDataDir: creates, failpoint, reserveBytes } = options();
   // The writer arms its own thread.
   armFailpoint(failpoint);
   const health = openHealth(logger, metrics, tablesOpen);
   const storage = await openStorage({
     directory,
+    creates,
     clock,
     failpoint,
     reserveBytes,
