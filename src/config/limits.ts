@@ -274,13 +274,8 @@ const memoryShares = { bodiesInFlightBytesMax: 1 / 8, answersInFlightBytesMax: 1
 
 /** The bounds of requests together, for a process that may use so much memory; 0 where that is not known. */
 export function boundsWithin(memoryBytes: number): Pick<LimitOptions, keyof typeof memoryShares> {
-  const bounds = {
-    bodiesInFlightBytesMax: limits.bodiesInFlightBytesMax,
-    answersInFlightBytesMax: limits.answersInFlightBytesMax,
-  };
-  if (memoryBytes === 0) return bounds;
   const within = (name: keyof typeof memoryShares) =>
-    Math.min(bounds[name], Math.floor(memoryBytes * memoryShares[name]));
+    memoryBytes === 0 ? limits[name] : Math.min(limits[name], Math.floor(memoryBytes * memoryShares[name]));
   return {
     bodiesInFlightBytesMax: within('bodiesInFlightBytesMax'),
     answersInFlightBytesMax: within('answersInFlightBytesMax'),

@@ -11,7 +11,7 @@ export function useHugePages(clock: Clock, logger: Logger): () => void {
   if (process.constrainedMemory() < limits.hugePagesMemoryBytesMin) return () => {};
   return clock.after(limits.hugePagesDelayMs, () => {
     moveCodeToHugePages().then(
-      (bytes) => logger.debug('machine code is in huge pages', { bytes }),
+      (bytes) => logger.debug('machine code in huge pages', { bytes }),
       (error) => logger.warn('machine code could not be moved to huge pages', {}, error),
     );
   });

@@ -310,9 +310,10 @@ export class Storage {
  */
 export async function openStorage(options: StorageOptions): Promise<Storage> {
   const directory = new DataDirectory(options.directory);
-  if (options.creates !== false) directory.make();
+  const { creates = true } = options;
+  if (creates) directory.make();
   const hasFormat = checkDataFormat(directory);
-  if (!hasFormat && options.creates === false) throw notThere(directory);
+  if (!hasFormat && !creates) throw notThere(directory);
   if (!hasFormat) directory.refuseForeign();
   if (hasFormat && !existsSync(directory.catalogFile)) {
     throw new DataDirectoryError(

@@ -11,6 +11,7 @@ import type {
 } from '../../indexing/enrichment/part-producer.ts';
 import { backoffMs } from '../../lib/backoff.ts';
 import { type Clock, pause } from '../../lib/clock.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { FrameBuilder, readFrame, rowKeepsDeclared, rowKind } from '../../lib/document-frame.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { partDeleteBody } from '../../lib/parts/part-body.ts';
@@ -297,7 +298,7 @@ export class PartFollower implements PartProducer {
         if (added) await added;
       }
       // Rendering and comparing must not hold the event loop for a whole page.
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await yieldToEventLoop();
       const outcomes = await batch.run(this.#call());
       failpoint('enrichment.after-embedding');
       const isLast = at >= rows.length;

@@ -24,7 +24,7 @@ interface QueryRange {
   handle: number;
   /** Rows that still exist, in no promised order, and the ordinals of those that are damaged. */
   documents(ordinals: number[]): { documents: HydratedDocument[]; damaged: ReadonlySet<number> };
-  /** Bytes of the bodies of these rows, which are not read for it. */
+  /** Bytes of the bodies of these rows, which are not copied for it. */
   bodyBytes(ordinals: number[]): number;
   /** Whether texts that were made of one of these documents may be newer than what the index had when it was searched. */
   hasNewTexts(document: HydratedDocument): boolean;

@@ -133,7 +133,7 @@ export class DocumentStore {
       `SELECT ${textColumns} FROM (SELECT value FROM json_each(?)) CROSS JOIN documents ON ordinal = value`,
     );
     this.#bodyBytes = this.#database.prepare(
-      // SQLite knows the length of a body without reading it.
+      // The length of a body is known without it; `raw_bytes` lies behind it, so that its pages are walked, and not copied.
       `SELECT total(coalesce(raw_bytes, length(body))) FROM (SELECT value FROM json_each(?)) CROSS JOIN documents ON ordinal = value`,
     );
     this.#after = this.#database.prepare(`SELECT ${columns} FROM documents WHERE key > ? ORDER BY key`);

@@ -1,10 +1,11 @@
 import { limits } from '../../../config/limits.ts';
+import { KiB } from '../../../lib/units.ts';
 import type { RouteContext } from '../../routing/route.ts';
 import { jsonType, Reply } from '../reply.ts';
 import { takenStream } from './page-stream.ts';
 
 /** Characters, or bytes, that are sent at a time. */
-const chunkLength = 256 * 1_024;
+const chunkLength = 256 * KiB;
 
 /** Whether the text of an answer counts among large ones. */
 export function isLarge(answer: Reply | Response): answer is Reply {
