@@ -8,24 +8,36 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
+/** The longest delay of one timer of the runtime, nearly 25 days. A timer with a longer one fires at once. */
+const timerMsMax = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
-  after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
-    timer.unref();
-    return () => clearTimeout(timer);
-  },
+  after: (delayMs, callback) => startTimer(delayMs, callback, (timer) => timer.unref()),
 };
 
 /** For a command that ends with its work: a waiting timer keeps the process alive. */
 export const commandClock: Clock = {
   ...systemClock,
-  after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
-    return () => clearTimeout(timer);
-  },
+  after: (delayMs, callback) => startTimer(delayMs, callback),
 };
+
+/** A delay above that of one timer is waited for by several, one after the other. */
+function startTimer(
+  delayMs: number,
+  callback: () => void,
+  onStarted: (timer: NodeJS.Timeout) => void = () => undefined,
+): () => void {
+  let timer: NodeJS.Timeout;
+  const wait = (leftMs: number) => {
+    const next = leftMs > timerMsMax ? () => wait(leftMs - timerMsMax) : callback;
+    timer = setTimeout(next, Math.min(leftMs, timerMsMax));
+    onStarted(timer);
+  };
+  wait(delayMs);
+  return () => clearTimeout(timer);
+}
 
 /** A promise that settles after `delayMs`, or at once when the signal is or becomes aborted. */
 export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {

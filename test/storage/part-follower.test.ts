@@ -286,6 +286,26 @@ describe('a follower', () => {
     expect(followed.parts().bad).toBe(numberOf('better'));
   });
 
+  test('tries a text again within minutes, however far the wall clock is put back or forward meanwhile', async () => {
+    const followed = await FollowedRange.make();
+    const follower = followed.follow();
+    const dayMs = 24 * 3_600_000;
+    for (const days of [-1, -365, 365]) {
+      const text = `bad ${days}`;
+      const asked = () => followed.embedder.texts.filter((each) => each === text).length;
+      followed.embedder.refused.add(text);
+      await followed.write({ puts: { bad: document(text) } });
+      await followed.settled();
+      const before = asked();
+      followed.embedder.refused.clear();
+      followed.clock.jump(days * dayMs);
+      await followed.clock.advance(5 * 60_000);
+      expect(asked()).toBe(before + 1);
+      while (follower.report().retrying > 0) await new Promise((resolve) => setImmediate(resolve));
+      expect(followed.parts().bad).toBe(numberOf(text));
+    }
+  });
+
   test('sends a batch that is refused for one text again, text by text', async () => {
     const followed = await FollowedRange.make();
     const refusal = new ServiceError('invalid_request', 'one of the texts is not to our taste');

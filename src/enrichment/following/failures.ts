@@ -1,6 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import type { RetriedDocuments } from '../../indexing/enrichment/part-producer.ts';
 import { backoffMs } from '../../lib/backoff.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { failureKey, failurePrefix, ordinalOfFailure } from '../../lib/parts/part-notes.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
@@ -26,19 +27,21 @@ const nothing = new Uint8Array(0);
 export class Failures {
   readonly #stored: RangeReader;
   readonly #partId: number;
+  readonly #clock: Clock;
   readonly #recent: number[] = [];
   #retrying = 0;
   #failed = 0;
-  /** Wall time at which the first document is to be tried again; undefined for never. */
+  /** Monotonic time at which the first document is to be tried again; undefined for never. */
   #nextMs: number | undefined;
 
   /** Reads the notes of earlier processes. Times that a jump of the clock has moved far ahead come sooner. */
-  constructor(stored: RangeReader, partId: number, nowMs: number) {
+  constructor(stored: RangeReader, partId: number, clock: Clock) {
     this.#stored = stored;
     this.#partId = partId;
+    this.#clock = clock;
     for (const { note } of this.#all()) {
       this.#count(note, 1);
-      this.#wait(note, nowMs);
+      this.#wait(note);
     }
   }
 
@@ -50,6 +53,7 @@ export class Failures {
     return this.#failed;
   }
 
+  /** Monotonic time, so that a jump of the wall clock does not hold the documents back; undefined for never. */
   get retryAtMs(): number | undefined {
     return this.#retrying === 0 ? undefined : this.#nextMs;
   }
@@ -60,14 +64,15 @@ export class Failures {
   }
 
   /** Ordinals that are to be tried again now, at most `most`; what their documents were then is in the notes. */
-  due(nowMs: number, most: number): { ordinal: number; note: FailureNote }[] {
+  due(most: number): { ordinal: number; note: FailureNote }[] {
+    const nowMs = this.#clock.nowMs();
     const due: { ordinal: number; note: FailureNote }[] = [];
     this.#nextMs = undefined;
     for (const each of this.#all()) {
       const { nextMs } = each.note;
       const isDue = nextMs !== null && (nextMs <= nowMs || nextMs > nowMs + retries.maxMs);
       if (isDue && due.length < most) due.push(each);
-      else this.#wait(each.note, nowMs);
+      else this.#wait(each.note);
     }
     return due;
   }
@@ -78,7 +83,8 @@ export class Failures {
   }
 
   /** Has failed documents tried again at once, as if for the first time; `nextKey` is that of the first one that is left. */
-  reset(nowMs: number, { most, only, from }: RetriedDocuments): { changes: NoteChange[]; nextKey: string | undefined } {
+  reset({ most, only, from }: RetriedDocuments): { changes: NoteChange[]; nextKey: string | undefined } {
+    const nowMs = this.#clock.nowMs();
     const changes: NoteChange[] = [];
     for (const each of this.#all(only ?? from)) {
       if (only !== undefined && each.ordinal !== only) break;
@@ -91,7 +97,7 @@ export class Failures {
       const commit = () => {
         this.#count(each.note, -1);
         this.#count(note, 1);
-        this.#wait(note, nowMs);
+        this.#wait(note);
       };
       changes.push({ key: failureKey(this.#partId, each.ordinal), value: noteBytes(note), commit });
     }
@@ -111,12 +117,12 @@ export class Failures {
   }
 
   /** A document of this sequence has failed, once more if it has failed as it is now. */
-  add(ordinal: number, sequence: number, how: { error: ServiceError; isFinal: boolean; nowMs: number }): NoteChange {
-    const { error, isFinal, nowMs } = how;
+  add(ordinal: number, sequence: number, how: { error: ServiceError; isFinal: boolean }): NoteChange {
+    const { error, isFinal } = how;
     const held = this.#note(ordinal);
     const attempts = held?.sequence === sequence ? held.attempts + 1 : 1;
     const isOver = isFinal || attempts >= limits.enrichmentAttemptsMax;
-    const nextMs = isOver ? null : nowMs + backoffMs(attempts, retries);
+    const nextMs = isOver ? null : this.#clock.nowMs() + backoffMs(attempts, retries);
     const note: FailureNote = { attempts, nextMs, code: error.code, reason: error.message.slice(0, 512), sequence };
     return {
       key: failureKey(this.#partId, ordinal),
@@ -124,7 +130,7 @@ export class Failures {
       commit: () => {
         if (held) this.#count(held, -1);
         this.#count(note, 1);
-        this.#wait(note, nowMs);
+        this.#wait(note);
         this.#recent.push(sequence);
         if (this.#recent.length > recentMax) this.#recent.shift();
       },
@@ -154,9 +160,9 @@ export class Failures {
     else this.#retrying += by;
   }
 
-  #wait({ nextMs }: FailureNote, nowMs: number): void {
+  #wait({ nextMs }: FailureNote): void {
     if (nextMs === null) return;
-    const soonest = Math.min(nextMs, nowMs + retries.maxMs);
+    const soonest = this.#clock.monotonicMs() + Math.min(nextMs - this.#clock.nowMs(), retries.maxMs);
     this.#nextMs = Math.min(this.#nextMs ?? soonest, soonest);
   }
 }

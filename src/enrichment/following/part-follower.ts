@@ -83,7 +83,7 @@ export class PartFollower implements PartProducer {
     const { firstSequence } = range.stored.info();
     this.#cursor = openCursor(range.stored.notes, partId, fingerprint, { head: range.head(), firstSequence });
     this.#made = new MadeThrough(coveredThrough(this.#cursor), range.head());
-    this.#failures = new Failures(range.stored, partId, deps.clock.nowMs());
+    this.#failures = new Failures(range.stored, partId, deps.clock);
     this.#progress.restartAt(this.#cursor.liveAfter);
     this.#finished = this.#run();
   }
@@ -130,7 +130,7 @@ export class PartFollower implements PartProducer {
     const reset = Promise.withResolvers<Retried>();
     this.#requests.push(async () => {
       try {
-        const { changes, nextKey } = this.#failures.reset(this.#deps.clock.nowMs(), which);
+        const { changes, nextKey } = this.#failures.reset(which);
         const frame = new FrameBuilder();
         for (const { key, value } of changes) frame.append(rowKind.state, key, value);
         if (changes.length > 0) await this.#write(frame);
@@ -152,7 +152,7 @@ export class PartFollower implements PartProducer {
   }
 
   #nextWork(): Work | undefined {
-    const [head, nowMs] = [this.#range.head(), this.#deps.clock.nowMs()];
+    const [head, nowMs] = [this.#range.head(), this.#deps.clock.monotonicMs()];
     return nextWork(this.#cursor, { head, nowMs, retryAtMs: this.#failures.retryAtMs });
   }
 
@@ -193,7 +193,7 @@ export class PartFollower implements PartProducer {
   #sleep(): Promise<void> {
     const { retryAtMs } = this.#failures;
     return new Promise((resolve) => {
-      const delayMs = retryAtMs === undefined ? undefined : Math.max(0, retryAtMs - this.#deps.clock.nowMs());
+      const delayMs = retryAtMs === undefined ? undefined : Math.max(0, retryAtMs - this.#deps.clock.monotonicMs());
       const cancel = delayMs === undefined ? undefined : this.#deps.clock.after(delayMs, resolve);
       this.#wake = () => {
         cancel?.();
@@ -246,7 +246,7 @@ export class PartFollower implements PartProducer {
   /** Documents whose embedding has failed, and which have not changed since. */
   async #retry(): Promise<void> {
     const { stored } = this.#range;
-    const due = this.#failures.due(this.#deps.clock.nowMs(), limits.enrichmentBatchItems);
+    const due = this.#failures.due(limits.enrichmentBatchItems);
     const found = new Map(
       stored.documents.byOrdinals(due.map(({ ordinal }) => ordinal)).documents.map((each) => [each.ordinal, each]),
     );
@@ -374,7 +374,7 @@ export class PartFollower implements PartProducer {
     }
     if (outcome.kind !== 'failed') return this.#failures.clear(row.ordinal);
     const { error, isFinal } = outcome;
-    return this.#failures.add(row.ordinal, row.sequence, { error, isFinal, nowMs: this.#deps.clock.nowMs() });
+    return this.#failures.add(row.ordinal, row.sequence, { error, isFinal });
   }
 
   async #write(frame: FrameBuilder): Promise<void> {

@@ -3,7 +3,7 @@ import type { Cursor } from './part-notes.ts';
 /** The next work of a follower: documents just written, documents that failed, or documents from before the definition. */
 export type Work = 'live' | 'retry' | 'backfill';
 
-/** New writes never wait behind a backfill. `retryAtMs` is undefined when nothing is to be tried again. */
+/** New writes never wait behind a backfill. Times are monotonic; `retryAtMs` is undefined when nothing is to be tried again. */
 export function nextWork(
   { liveAfter, backfillAfter, backfillUntil }: Cursor,
   { head, nowMs, retryAtMs }: { head: number; nowMs: number; retryAtMs: number | undefined },
