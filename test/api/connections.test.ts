@@ -322,6 +322,22 @@ connections:
     expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe('You said: hello');
   });
 
+  test('shows why a model elsewhere does not answer, whole and in pieces', async () => {
+    await using service = new ModelService('openai');
+    await using server = await startTestServer({ file: openAiFile(service.url) });
+    await server.send('PUT', '/db/v1/secrets/main.key', { value: canary });
+    const message = { content: null, refusal: 'I do not say that.' };
+    const choice = { index: 0, message, finish_reason: 'content_filter' };
+    service.always = () => Response.json({ choices: [choice], usage: {} });
+    const whole = await invoke(server, 'main', 'generate', { messages });
+    expect(whole.body).toMatchObject({ choices: [{ message, finish_reason: 'content_filter' }] });
+    const chunk = JSON.stringify({ choices: [{ ...choice, delta: message }] });
+    service.always = () => new Response(`data: ${chunk}\n\ndata: [DONE]\n\n`);
+    const pieces = await invoke(server, 'main', 'generate', { messages, stream: true });
+    expect(pieces.body).toContain('"delta":{"refusal":"I do not say that."}');
+    expect(pieces.body).toContain('"finish_reason":"content_filter"');
+  });
+
   test('a stream that breaks ends with an error and without [DONE]', async () => {
     await using service = new ModelService('openai');
     await using server = await startTestServer({ file: openAiFile(service.url) });

@@ -32,6 +32,9 @@ export function generatorProducer(
     const sampling = { ...usualSampling, temperature };
     const request = generationRequest({ model, messages, media, tokensMax, sampling });
     const [output] = await provider().generate(request, call);
+    if (output?.finish === 'content_filter') {
+      throw new ServiceError('inference_failed', 'the provider of the generator has left out a part of its text');
+    }
     const value = output === undefined ? '' : contentOf(output).trim();
     if (value === '') throw new ServiceError('inference_failed', 'the generator wrote nothing');
     return { contentType: contentType ?? 'text/plain', value };

@@ -4,6 +4,8 @@ import { callIdMark, type NamedCalls, type ToolCallFormat, taggedCalls } from '.
 export type OutputDelta =
   | { readonly kind: 'reasoning'; readonly text: string }
   | { readonly kind: 'content'; readonly text: string }
+  /** Why a model elsewhere does not answer. */
+  | { readonly kind: 'refusal'; readonly text: string }
   | { readonly kind: 'call'; readonly index: number; readonly name: string }
   | { readonly kind: 'arguments'; readonly index: number; readonly text: string };
 

@@ -178,7 +178,8 @@ const logprobsSchema = Type.Union([
   }),
 ]);
 
-export const finishReasons = ['stop', 'length', 'tool_calls'] as const;
+/** `content_filter` only from models elsewhere, whose provider has left something out. */
+export const finishReasons = ['stop', 'length', 'tool_calls', 'content_filter'] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
 export const generationUsageSchema = Type.Composite([
@@ -206,7 +207,9 @@ export const generateResponseSchema = Type.Object({
       message: Type.Object({
         role: Type.Literal('assistant'),
         content: Type.Union([Type.String(), Type.Null()]),
-        refusal: Type.Null(),
+        refusal: Type.Union([Type.String(), Type.Null()], {
+          description: 'Why a model of another provider does not answer.',
+        }),
         reasoning_content: Type.Union([Type.String(), Type.Null()]),
         tool_calls: Type.Optional(Type.Array(toolCallSchema)),
       }),

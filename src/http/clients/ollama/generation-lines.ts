@@ -63,7 +63,7 @@ export class GenerationLines {
   #read(deltas: readonly OutputDelta[]): Said {
     const said: Said = { content: '', thinking: '', calls: [] };
     for (const delta of deltas) {
-      if (delta.kind === 'content') said.content += delta.text;
+      if (delta.kind === 'content' || delta.kind === 'refusal') said.content += delta.text;
       else if (delta.kind === 'reasoning') said.thinking += delta.text;
       else if (delta.kind === 'arguments') {
         if (this.#open !== undefined) this.#open.arguments += delta.text;

@@ -20,6 +20,7 @@ interface OpenItem {
   text: string;
 }
 
+const kinds = { content: 'message', refusal: 'message', reasoning: 'reasoning', arguments: 'function_call' } as const;
 const idPrefixes: Readonly<Record<Kind, string>> = { reasoning: 'rs', message: 'msg', function_call: 'fc' };
 
 /** Makes of an output the items of a response, and the events that tell how they grow, in their order. */
@@ -44,7 +45,7 @@ export class ResponseEvents {
   pieces(deltas: readonly OutputDelta[]): ResponseEvent[] {
     return deltas.flatMap((delta) => {
       if (delta.kind === 'call') return [...this.#close(), ...this.#begin('function_call', delta.name)];
-      const kind = delta.kind === 'content' ? 'message' : delta.kind === 'reasoning' ? 'reasoning' : 'function_call';
+      const kind = kinds[delta.kind];
       const before = this.#open?.kind === kind ? [] : [...this.#close(), ...this.#begin(kind)];
       return [...before, this.#grow(delta.text)];
     });

@@ -32,6 +32,7 @@ function freshId(): string {
 
 interface WholeMessage {
   content: string;
+  refusal: string;
   reasoning: string;
   readonly calls: { name: string; arguments: string }[];
 }
@@ -60,27 +61,28 @@ function choiceBody(
   index: number,
   newCallId: () => string,
 ): GenerateResponse['choices'][number] {
-  const { content, reasoning, calls } = joined(deltas);
+  const { content, refusal, reasoning, calls } = joined(deltas);
   return {
     index,
     message: {
       role: 'assistant',
-      content: content === '' && calls.length > 0 ? null : content,
-      refusal: null,
+      content: content === '' && (calls.length > 0 || refusal !== '') ? null : content,
+      refusal: refusal === '' ? null : refusal,
       reasoning_content: reasoning === '' ? null : reasoning,
       ...(calls.length === 0
         ? {}
         : { tool_calls: calls.map((call) => ({ id: newCallId(), type: 'function' as const, function: call })) }),
     },
-    logprobs: logprobsBody(request.topLogprobs === undefined ? undefined : (result.logprobs ?? [])),
+    logprobs: logprobsBody(request.topLogprobs === undefined ? undefined : result.logprobs),
     finish_reason: finish,
   };
 }
 
 function joined(deltas: readonly OutputDelta[]): WholeMessage {
-  const whole: WholeMessage = { content: '', reasoning: '', calls: [] };
+  const whole: WholeMessage = { content: '', refusal: '', reasoning: '', calls: [] };
   for (const delta of deltas) {
     if (delta.kind === 'content') whole.content += delta.text;
+    else if (delta.kind === 'refusal') whole.refusal += delta.text;
     else if (delta.kind === 'reasoning') whole.reasoning += delta.text;
     else if (delta.kind === 'call') whole.calls.push({ name: delta.name, arguments: '' });
     else {
@@ -117,7 +119,7 @@ export function speculationOf(
   };
 }
 
-/** In the shape of the wire; `null` where none were asked for. */
+/** In the shape of the wire; `null` where there are none. */
 export function logprobsBody(logprobs: GenerateEvent['logprobs']): LogprobsBody {
   if (logprobs === undefined) return null;
   const content = logprobs.map((each) => ({ ...wire(each), top_logprobs: each.top.map(wire) }));

@@ -58,6 +58,8 @@ export class CompletionChunks implements ChunkWriter {
     switch (delta.kind) {
       case 'content':
         return `{"content":${JSON.stringify(delta.text)}}`;
+      case 'refusal':
+        return `{"refusal":${JSON.stringify(delta.text)}}`;
       case 'reasoning':
         return `{"reasoning_content":${JSON.stringify(delta.text)}}`;
       case 'call': {

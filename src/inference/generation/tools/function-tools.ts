@@ -21,9 +21,9 @@ export function callableTools(tools: readonly FunctionTool[], { mode, names }: T
 }
 
 /** A function in the shape that chat templates know. */
-export function toolForTemplate({ name, description, parameters }: FunctionTool): object {
+export function toolForTemplate({ name, description, parameters }: FunctionTool) {
   return {
-    type: 'function',
+    type: 'function' as const,
     function: {
       name,
       ...(description === undefined ? {} : { description }),

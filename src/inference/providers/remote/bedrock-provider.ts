@@ -1,3 +1,4 @@
+import type { FinishReason } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
@@ -8,11 +9,12 @@ import type { Reranked } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
 import type { Provider, ReadRequest } from '../provider.ts';
-import { cohereBatch, cohereInputType, readEmbeddings } from './cohere-provider.ts';
+import { cohereBatch, cohereInputType, cohereTruncation, readEmbeddings } from './cohere-provider.ts';
 import { ModelEmbeddings } from './model-embeddings.ts';
 import { readByChat } from './read-by-chat.ts';
+import { refuseMembers, refuseOtherMembers } from './refuse-members.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
-import { plainOutput, remoteOutput } from './remote-output.ts';
+import { remoteOutput } from './remote-output.ts';
 
 /** Amazon's own models take one text in a request; those of Cohere take several. */
 const titanBatch: BatchBounds = { items: 1, bytes: 1 };
@@ -35,7 +37,8 @@ export class BedrockProvider implements Provider {
     return this.#embeddings.embed(request, call);
   }
 
-  #titan({ model, dimensions }: EmbedRequest): RemoteEmbedding {
+  #titan({ model, dimensions, truncate }: EmbedRequest): RemoteEmbedding {
+    refuseMembers(this.#client.name, { truncate: truncate !== undefined });
     // The first version of the model knows neither of these.
     const options = dimensions === undefined ? {} : { dimensions, normalize: true };
     return new RemoteEmbedding(titanBatch, async ([inputText], call) =>
@@ -43,10 +46,10 @@ export class BedrockProvider implements Provider {
     );
   }
 
-  #cohere({ model, dimensions, task }: EmbedRequest): RemoteEmbedding {
+  #cohere({ model, dimensions, task, truncate }: EmbedRequest): RemoteEmbedding {
     const options = {
       input_type: cohereInputType(task),
-      truncate: 'NONE',
+      truncate: cohereTruncation(truncate),
       ...(dimensions !== undefined && { output_dimension: dimensions, embedding_types: ['float'] }),
     };
     return new RemoteEmbedding(cohereBatch, async (texts, call) =>
@@ -67,6 +70,7 @@ export class BedrockProvider implements Provider {
     request: GenerationRequest,
     { signal, priority, onPiece }: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
   ): Promise<readonly GenerationOutput[]> {
+    refuseOtherMembers(this.#client.name, request, []);
     const body = converseBody(request);
     const path = `/model/${encodeURIComponent(request.model)}/converse`;
     const one = async (choice: number) => {
@@ -92,7 +96,9 @@ function readTitan(answer: unknown): Answered<Answered<readonly unknown[]>> | un
 
 function converseBody({ messages, tokensMax, sampling, stop, tools, format, prompt }: GenerationRequest): object {
   if (prompt !== undefined) throw new ServiceError('model_not_supported', 'this provider takes messages, not a prompt');
-  if (tools.length > 0) throw new ServiceError('model_not_supported', 'this provider is not given tools yet');
+  if (tools.length > 0 || messages.some(({ calls, role }) => calls.length > 0 || role === 'tool')) {
+    throw new ServiceError('model_not_supported', 'this provider is not given tools yet');
+  }
   if (format.kind !== 'text') {
     throw new ServiceError('unsupported_response_format', 'this provider holds its output to no schema');
   }
@@ -134,9 +140,14 @@ function readConverse(answer: unknown): Answered<GenerationOutput> | undefined {
   const text = (content as readonly { text?: string }[]).map((part) => part.text ?? '').join('');
   const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
   const tokens = { promptTokens: inputTokens, cachedTokens: 0, completionTokens: outputTokens };
-  const value =
-    stopReason === 'max_tokens'
-      ? remoteOutput([{ kind: 'content', text }], 'length', tokens)
-      : plainOutput(text, tokens);
+  const value = remoteOutput([{ kind: 'content', text }], finishes[stopReason ?? ''] ?? 'stop', tokens);
   return { value, tokens: inputTokens + outputTokens };
 }
+
+/** Reasons of an end that is not the usual one. */
+const finishes: Readonly<Record<string, FinishReason>> = {
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  content_filtered: 'content_filter',
+  guardrail_intervened: 'content_filter',
+};

@@ -22,6 +22,10 @@ export function cohereInputType(task: EmbedTask | undefined): string {
   return asks ? 'search_query' : 'search_document';
 }
 
+export function cohereTruncation(side: EmbedRequest['truncate']): string {
+  return side?.toUpperCase() ?? 'NONE';
+}
+
 /** Cohere, version 2 of its interface. */
 export class CohereProvider implements Provider {
   readonly #client: ProviderClient;
@@ -37,12 +41,12 @@ export class CohereProvider implements Provider {
     return this.#embeddings.embed(request, call);
   }
 
-  #open({ model, dimensions, task }: EmbedRequest): RemoteEmbedding {
+  #open({ model, dimensions, task, truncate }: EmbedRequest): RemoteEmbedding {
     const options = {
       model,
       input_type: cohereInputType(task),
       embedding_types: ['float'],
-      truncate: 'NONE',
+      truncate: cohereTruncation(truncate),
       ...(dimensions !== undefined && { output_dimension: dimensions }),
     };
     return new RemoteEmbedding(this.#batch, async (texts, gateCall) => {

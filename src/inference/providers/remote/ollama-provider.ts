@@ -2,9 +2,10 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
 import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
-import type { GenerationRequest } from '../../generation/generation-request.ts';
+import { type GenerationRequest, usualSampling } from '../../generation/generation-request.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';
-import { toolForTemplate } from '../../generation/tools/function-tools.ts';
+import type { ChatMessage, ToolCall } from '../../generation/prompt/chat-message.ts';
+import { callableTools, toolForTemplate } from '../../generation/tools/function-tools.ts';
 import type { Reranked } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
@@ -12,13 +13,27 @@ import type { Provider, ReadRequest } from '../provider.ts';
 import { ModelEmbeddings } from './model-embeddings.ts';
 import { readEmbeddings as readOpenAiEmbeddings } from './openai-provider.ts';
 import { readByChat } from './read-by-chat.ts';
+import { refuseMembers, refuseOtherMembers } from './refuse-members.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 import { remoteOutput } from './remote-output.ts';
 
 /** A model of one machine reads them one after another: larger requests gain nothing and take long. */
 export const ollamaBatch: BatchBounds = { items: 64, bytes: 128 * 1024 };
 
-/** Ollama: https://github.com/ollama/ollama/blob/main/docs/api.md. Texts that are too long are refused, never cut. */
+/** Members of a generation that Ollama knows, beside those of all protocols. */
+const taken = [
+  'seed',
+  'top_k',
+  'min_p',
+  'repetition_penalty',
+  'frequency_penalty',
+  'presence_penalty',
+  'reasoning_effort',
+  'chat_template_kwargs.enable_thinking',
+  'keep_alive',
+] as const;
+
+/** Ollama: https://github.com/ollama/ollama/blob/main/docs/api.md. Texts that are too long are refused unless they are to be cut. */
 export class OllamaProvider implements Provider {
   readonly #client: ProviderClient;
   readonly #batch: BatchBounds;
@@ -33,8 +48,9 @@ export class OllamaProvider implements Provider {
     return this.#embeddings.embed(request, call);
   }
 
-  #open({ model, dimensions }: EmbedRequest): RemoteEmbedding {
-    const options = { model, truncate: false, ...(dimensions !== undefined && { dimensions }) };
+  #open({ model, dimensions, truncate }: EmbedRequest): RemoteEmbedding {
+    refuseMembers(this.#client.name, { truncate: truncate === 'start' });
+    const options = { model, truncate: truncate === 'end', ...(dimensions !== undefined && { dimensions }) };
     let isKnown = true;
     return new RemoteEmbedding(this.#batch, async (input, gateCall) => {
       const read = (answer: unknown) => readEmbeddings(answer, input.length);
@@ -44,6 +60,7 @@ export class OllamaProvider implements Provider {
         if (!isUnknownRoute(error)) throw error;
         isKnown = false;
       }
+      refuseMembers(this.#client.name, { truncate: truncate !== undefined });
       const { truncate: _truncate, ...body } = options;
       const readOther = (answer: unknown) => readOpenAiEmbeddings(answer, input.length);
       return await this.#client.post('/v1/embeddings', { ...body, input }, gateCall, readOther);
@@ -63,24 +80,15 @@ export class OllamaProvider implements Provider {
     { signal, priority, onPiece }: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
   ): Promise<readonly GenerationOutput[]> {
     const call = { signal, priority, tokens: 0 };
+    refuseOtherMembers(this.#client.name, request, taken);
+    const body = chatBody(request);
     const one = async (choice: number) => {
-      const body = chatBody(request);
-      if (onPiece === undefined)
-        return await this.#client.post('/api/chat', { ...body, stream: false }, call, readChat);
-      return await this.#client.stream('/api/chat', { ...body, stream: true }, call, () => {
-        let last: Answered<GenerationOutput> | undefined;
-        const onLine = (line: string) => {
-          const answered = line.trim() === '' ? undefined : readChat(parsed(line));
-          if (answered === undefined) throw this.#client.nonsense();
-          if (answered.value.deltas.length > 0) onPiece(choice, answered.value.deltas, undefined);
-          last = answered;
-        };
-        const end = () => {
-          if (last === undefined) throw this.#client.nonsense();
-          return { value: { ...last.value, deltas: [] }, tokens: last.tokens };
-        };
-        return { onLine, end };
-      });
+      if (onPiece === undefined) {
+        return await this.#client.post('/api/chat', { ...body, stream: false }, call, (answer) => readChat(answer, 0));
+      }
+      return await this.#client.stream('/api/chat', { ...body, stream: true }, call, () =>
+        streamedChat(this.#client, (deltas) => onPiece(choice, deltas, undefined)),
+      );
     };
     return await Promise.all(Array.from({ length: request.choices }, (_, choice) => one(choice)));
   }
@@ -98,31 +106,69 @@ function readEmbeddings(answer: unknown, count: number): Answered<Answered<reado
   return { value: { value: embeddings, tokens }, tokens };
 }
 
+/** Ollama's own words for the members that a request changes. */
 function chatBody(request: GenerationRequest): Record<string, unknown> {
-  const { model, messages, sampling, stop, tokensMax, tools, format, prompt } = request;
+  const { model, messages, tools, toolChoice, format, prompt, keepAliveMs } = request;
   if (prompt !== undefined) throw new ServiceError('model_not_supported', 'this provider takes messages, not a prompt');
   if (format.kind === 'grammar') {
     throw new ServiceError('unsupported_response_format', 'this provider holds its output to no grammar');
   }
-  const options = {
+  const callable = callableTools(tools, toolChoice);
+  const names = new Map(messages.flatMap(({ calls }) => calls.map(({ id, name }) => [id, name] as const)));
+  return {
+    model,
+    options: optionsBody(request),
+    messages: messages.map((message) => messageBody(message, names)),
+    ...thinkBody(request),
+    ...(callable.length > 0 && { tools: callable.map(toolForTemplate) }),
+    ...(format.kind === 'json_object' && { format: 'json' }),
+    ...(format.kind === 'json_schema' && { format: format.schema }),
+    ...(keepAliveMs !== undefined && { keep_alive: Number.isFinite(keepAliveMs) ? keepAliveMs / 1_000 : -1 }),
+  };
+}
+
+function optionsBody({ sampling, stop, tokensMax }: GenerationRequest): Record<string, unknown> {
+  const changed = (value: number, usual: number, name: string) => (value === usual ? {} : { [name]: value });
+  return {
     temperature: sampling.temperature,
     top_p: sampling.topP,
+    ...changed(sampling.topK, usualSampling.topK, 'top_k'),
+    ...changed(sampling.minP, usualSampling.minP, 'min_p'),
+    ...changed(sampling.repetitionPenalty, usualSampling.repetitionPenalty, 'repeat_penalty'),
+    ...changed(sampling.frequencyPenalty, 0, 'frequency_penalty'),
+    ...changed(sampling.presencePenalty, 0, 'presence_penalty'),
     ...(sampling.seed !== undefined && { seed: sampling.seed }),
     ...(tokensMax !== undefined && { num_predict: tokensMax }),
     ...(stop.length > 0 && { stop }),
   };
+}
+
+/** Calls have no ids here: the answer of a tool names the function. */
+function messageBody({ role, content, media, calls, callId, name }: ChatMessage, names: ReadonlyMap<string, string>) {
+  const called = calls.map((call) => ({ function: { name: call.name, arguments: argumentsOf(call) } }));
+  const tool = callId === undefined ? undefined : (names.get(callId) ?? name);
   return {
-    model,
-    options,
-    messages: messages.map(({ role, content, media }) => ({
-      role,
-      content,
-      ...(media.length > 0 && { images: media.map(({ from, where }) => inline(from, where)) }),
-    })),
-    ...(tools.length > 0 && { tools: tools.map(toolForTemplate) }),
-    ...(format.kind === 'json_object' && { format: 'json' }),
-    ...(format.kind === 'json_schema' && { format: format.schema }),
+    role,
+    content,
+    ...(media.length > 0 && { images: media.map(({ from, where }) => inline(from, where)) }),
+    ...(called.length > 0 && { tool_calls: called }),
+    ...(tool !== undefined && { tool_name: tool }),
   };
+}
+
+function argumentsOf({ name, arguments: text }: ToolCall): unknown {
+  try {
+    return text === '' ? {} : JSON.parse(text);
+  } catch (cause) {
+    throw new ServiceError('invalid_request', `messages: the arguments of a call of "${name}" are not JSON`, { cause });
+  }
+}
+
+function thinkBody({ enableThinking, templateVariables }: GenerationRequest): { readonly think?: unknown } {
+  const { reasoning_effort } = templateVariables;
+  if (enableThinking === false || reasoning_effort === 'none') return { think: false };
+  if (reasoning_effort !== undefined) return { think: reasoning_effort };
+  return enableThinking === undefined ? {} : { think: true };
 }
 
 function inline(from: { base64: string } | { url: string }, where: string): string {
@@ -136,25 +182,50 @@ interface ChatAnswer {
     readonly thinking?: string;
     readonly tool_calls?: readonly { readonly function?: { readonly name?: string; readonly arguments?: unknown } }[];
   };
+  readonly done?: boolean;
   readonly done_reason?: string;
   readonly prompt_eval_count?: number;
   readonly eval_count?: number;
 }
 
-function readChat(answer: unknown): Answered<GenerationOutput> | undefined {
+/** Undefined for an answer of another shape. `called`: calls in the lines before this one. */
+function readChat(answer: unknown, called: number): Answered<GenerationOutput> | undefined {
   const { message, done_reason, prompt_eval_count = 0, eval_count = 0 } = (answer ?? {}) as ChatAnswer;
   if (message === undefined) return undefined;
   const deltas: OutputDelta[] = [];
   if (message.thinking) deltas.push({ kind: 'reasoning', text: message.thinking });
   if (message.content) deltas.push({ kind: 'content', text: message.content });
-  for (const [index, { function: called }] of (message.tool_calls ?? []).entries()) {
-    deltas.push({ kind: 'call', index, name: called?.name ?? '' });
-    deltas.push({ kind: 'arguments', index, text: JSON.stringify(called?.arguments ?? {}) });
+  const calls = message.tool_calls ?? [];
+  for (const [at, { function: each }] of calls.entries()) {
+    const index = called + at;
+    deltas.push({ kind: 'call', index, name: each?.name ?? '' });
+    deltas.push({ kind: 'arguments', index, text: JSON.stringify(each?.arguments ?? {}) });
   }
-  const calls = (message.tool_calls ?? []).length > 0;
-  const finish = calls ? 'tool_calls' : done_reason === 'length' ? 'length' : 'stop';
+  const finish = called + calls.length > 0 ? 'tool_calls' : done_reason === 'length' ? 'length' : 'stop';
   const tokens = { promptTokens: prompt_eval_count, cachedTokens: 0, completionTokens: eval_count };
   return { value: remoteOutput(deltas, finish, tokens), tokens: prompt_eval_count + eval_count };
+}
+
+/** Reads lines of JSON, hands their deltas over, and makes an output of the last one. */
+function streamedChat(client: ProviderClient, onDeltas: (deltas: readonly OutputDelta[]) => void) {
+  let called = 0;
+  let last: Answered<GenerationOutput> | undefined;
+  const onLine = (line: string) => {
+    if (line.trim() === '') return;
+    const answer = parsed(line);
+    const answered = readChat(answer, called);
+    if (answered === undefined) throw client.nonsense();
+    const { deltas } = answered.value;
+    called += deltas.filter(({ kind }) => kind === 'call').length;
+    if (deltas.length > 0) onDeltas(deltas);
+    if ((answer as ChatAnswer).done === true) last = answered;
+  };
+  const end = (): Answered<GenerationOutput> => {
+    // A connection that ended early looks like an end otherwise.
+    if (last === undefined) throw client.nonsense();
+    return { value: { ...last.value, deltas: [] }, tokens: last.tokens };
+  };
+  return { onLine, end };
 }
 
 function parsed(line: string): unknown {

@@ -1,74 +1,11 @@
-import type { FinishReason } from '../../../protocol/inference/generate.ts';
+import type { GenerateEvent, SpeculationReport, TokenLogprob } from '../../../model-host/operations/generate.ts';
+import { type FinishReason, finishReasons, type SpeculationBody } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
-import { type GenerationRequest, type OutputFormat, usualSampling } from '../../generation/generation-request.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';
-import type { ChatMessage } from '../../generation/prompt/chat-message.ts';
-import { toolForTemplate } from '../../generation/tools/function-tools.ts';
-import type { MediaReference } from '../../media/media-reference.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
-import { remoteOutput } from './remote-output.ts';
-
-/** A request in the shape of `POST /chat/completions`. What is as usual is left out: not every server knows every member. */
-export function chatBody(request: GenerationRequest): Record<string, unknown> {
-  const { model, tokensMax, choices, stop, sampling, tools, toolChoice, prompt } = request;
-  if (prompt !== undefined) throw new ServiceError('model_not_supported', 'this provider takes messages, not a prompt');
-  const changed = <T>(value: T, usual: T, name: string) => (value === usual ? {} : { [name]: value });
-  return {
-    model,
-    messages: request.messages.map(messageBody),
-    ...changed(tokensMax, undefined, 'max_tokens'),
-    ...changed(choices, 1, 'n'),
-    ...(stop.length > 0 && { stop }),
-    ...changed(sampling.temperature, usualSampling.temperature, 'temperature'),
-    ...changed(sampling.topP, usualSampling.topP, 'top_p'),
-    ...changed(sampling.frequencyPenalty, 0, 'frequency_penalty'),
-    ...changed(sampling.presencePenalty, 0, 'presence_penalty'),
-    ...changed(sampling.seed, undefined, 'seed'),
-    ...(tools.length > 0 && { tools: tools.map(toolForTemplate), tool_choice: choiceBody(toolChoice) }),
-    ...formatBody(request.format),
-  };
-}
-
-function choiceBody({ mode, names, single }: GenerationRequest['toolChoice']): unknown {
-  const [name] = names ?? [];
-  return single && name !== undefined ? { type: 'function', function: { name } } : mode;
-}
-
-function formatBody(format: OutputFormat): Record<string, unknown> {
-  if (format.kind === 'text') return {};
-  if (format.kind === 'json_object') return { response_format: { type: 'json_object' } };
-  if (format.kind === 'grammar') {
-    throw new ServiceError('unsupported_response_format', 'this provider holds its output to no grammar');
-  }
-  const { schema, strict } = format;
-  return { response_format: { type: 'json_schema', json_schema: { name: 'output', schema, strict } } };
-}
-
-function messageBody({ role, content, media, name, calls, callId }: ChatMessage): Record<string, unknown> {
-  const parts = [...(content === '' ? [] : [{ type: 'text', text: content }]), ...media.map(mediaBody)];
-  const tools = calls.map((call) => ({
-    id: call.id,
-    type: 'function',
-    function: { name: call.name, arguments: call.arguments },
-  }));
-  return {
-    role,
-    content: media.length > 0 ? parts : content,
-    ...(name !== undefined && { name }),
-    ...(tools.length > 0 && { tool_calls: tools }),
-    ...(callId !== undefined && { tool_call_id: callId }),
-  };
-}
-
-function mediaBody({ mediaType, from }: MediaReference): Record<string, unknown> {
-  if (mediaType?.startsWith('audio/') && 'base64' in from) {
-    return { type: 'input_audio', input_audio: { data: from.base64, format: mediaType.slice('audio/'.length) } };
-  }
-  const url = 'url' in from ? from.url : `data:${mediaType ?? 'image/png'};base64,${from.base64}`;
-  return { type: 'image_url', image_url: { url } };
-}
+import { remoteOutput, type TokenCounts } from './remote-output.ts';
 
 interface ChatUsage {
   readonly prompt_tokens?: number;
@@ -79,6 +16,7 @@ interface ChatUsage {
 interface ChatAnswer {
   readonly choices?: readonly ChatChoice[];
   readonly usage?: ChatUsage | null;
+  readonly speculation?: Partial<SpeculationBody> | null;
 }
 
 interface ChatChoice {
@@ -86,10 +24,19 @@ interface ChatChoice {
   readonly message?: ChatPiece;
   readonly delta?: ChatPiece;
   readonly finish_reason?: string | null;
+  readonly logprobs?: { readonly content?: readonly ChatLogprob[] | null } | null;
+}
+
+interface ChatLogprob {
+  readonly token: string;
+  readonly logprob: number;
+  readonly bytes?: readonly number[] | null;
+  readonly top_logprobs?: readonly ChatLogprob[];
 }
 
 interface ChatPiece {
   readonly content?: string | null;
+  readonly refusal?: string | null;
   readonly reasoning_content?: string | null;
   readonly tool_calls?: readonly {
     readonly index?: number;
@@ -97,14 +44,25 @@ interface ChatPiece {
   }[];
 }
 
-/** Undefined for an answer of another shape. */
-export function readChat(answer: unknown): Answered<readonly GenerationOutput[]> | undefined {
-  const { choices, usage } = (answer ?? {}) as ChatAnswer;
+/** Undefined for an answer of another shape. Throws `model_not_supported` where there are fewer answers than `count`. */
+export function readChat(
+  { name }: Pick<ProviderClient, 'name'>,
+  answer: unknown,
+  count: number,
+): Answered<readonly GenerationOutput[]> | undefined {
+  const { choices, usage, speculation } = (answer ?? {}) as ChatAnswer;
   if (!Array.isArray(choices) || choices.length === 0) return undefined;
+  if (choices.length < count) throw tooFew(name, choices.length, count);
   const counts = countsOf(usage);
-  const value = (choices as readonly ChatChoice[]).map(({ message, finish_reason }) =>
-    remoteOutput(deltasOf(message ?? {}, 0), finishOf(finish_reason), counts),
-  );
+  const value = (choices as readonly ChatChoice[])
+    .toSorted((one, other) => (one.index ?? 0) - (other.index ?? 0))
+    .map(({ message, finish_reason, logprobs }, at) =>
+      remoteOutput(deltasOf(message ?? {}, 0), finishOf(finish_reason), {
+        ...shareOf(counts, at),
+        logprobs: logprobsOf(logprobs),
+        speculation: reportOf(speculation, at),
+      }),
+    );
   return { value, tokens: counts.promptTokens + counts.completionTokens };
 }
 
@@ -114,9 +72,10 @@ export function streamedChat(
   choices: number,
   onPiece: NonNullable<GenerationOptions['onPiece']>,
 ) {
-  const finishes = new Array<FinishReason>(choices).fill('stop');
+  const finishes = new Array<FinishReason | undefined>(choices).fill(undefined);
   const calls = new Array<number>(choices).fill(0);
   let usage: ChatUsage | null | undefined;
+  let speculation: ChatAnswer['speculation'];
   let isDone = false;
   const onLine = (line: string) => {
     if (!line.startsWith('data:')) return;
@@ -128,21 +87,33 @@ export function streamedChat(
     const chunk = chunkOf(data);
     if (chunk === undefined) throw client.nonsense();
     usage = chunk.usage ?? usage;
-    for (const { index = 0, delta, finish_reason } of chunk.choices ?? []) {
+    speculation = chunk.speculation ?? speculation;
+    for (const { index = 0, delta, finish_reason, logprobs } of chunk.choices ?? []) {
+      if (!(index in finishes)) throw client.nonsense();
       const deltas = deltasOf(delta ?? {}, calls[index] ?? 0);
       calls[index] = Math.max(calls[index] ?? 0, ...deltas.map((each) => ('index' in each ? each.index + 1 : 0)));
-      if (deltas.length > 0) onPiece(index, deltas, undefined);
-      if (finish_reason) finishes[index] = finishOf(finish_reason);
+      const probable = logprobsOf(logprobs);
+      if (deltas.length > 0 || probable !== undefined) onPiece(index, deltas, probable);
+      // Some servers leave the reason of the usual end out.
+      finishes[index] = finish_reason ? finishOf(finish_reason) : (finishes[index] ?? 'stop');
     }
   };
   const end = (): Answered<readonly GenerationOutput[]> => {
     // A connection that ended early looks like an end otherwise.
     if (!isDone) throw client.nonsense();
     const counts = countsOf(usage);
-    const value = finishes.map((finish) => remoteOutput([], finish, counts));
+    const value = finishes.map((finish, at) => {
+      if (finish === undefined) throw tooFew(client.name, finishes.filter(Boolean).length, choices);
+      return remoteOutput([], finish, { ...shareOf(counts, at), speculation: reportOf(speculation, at) });
+    });
     return { value, tokens: counts.promptTokens + counts.completionTokens };
   };
   return { onLine, end };
+}
+
+function tooFew(name: string, given: number, wanted: number): ServiceError {
+  const message = `n: the provider "${name}" gives ${given} of ${wanted} answers; ask for one at a time`;
+  return new ServiceError('model_not_supported', message);
 }
 
 function chunkOf(data: string): ChatAnswer | undefined {
@@ -154,10 +125,11 @@ function chunkOf(data: string): ChatAnswer | undefined {
   }
 }
 
-function deltasOf({ reasoning_content, content, tool_calls }: ChatPiece, known: number): OutputDelta[] {
+function deltasOf({ reasoning_content, content, refusal, tool_calls }: ChatPiece, known: number): OutputDelta[] {
   const deltas: OutputDelta[] = [];
   if (reasoning_content) deltas.push({ kind: 'reasoning', text: reasoning_content });
   if (content) deltas.push({ kind: 'content', text: content });
+  if (refusal) deltas.push({ kind: 'refusal', text: refusal });
   for (const [at, { index = at, function: called }] of (tool_calls ?? []).entries()) {
     // Later pieces of a call name it again at some servers.
     if (called?.name && index >= known) deltas.push({ kind: 'call', index, name: called.name });
@@ -167,10 +139,34 @@ function deltasOf({ reasoning_content, content, tool_calls }: ChatPiece, known: 
 }
 
 function finishOf(reason: string | null | undefined): FinishReason {
-  return reason === 'length' || reason === 'tool_calls' ? reason : 'stop';
+  return finishReasons.find((each) => each === reason) ?? 'stop';
 }
 
-function countsOf(usage: ChatUsage | null | undefined) {
+function logprobsOf(logprobs: ChatChoice['logprobs']): GenerateEvent['logprobs'] {
+  return logprobs?.content?.map((each) => ({ ...tokenOf(each), top: (each.top_logprobs ?? []).map(tokenOf) }));
+}
+
+function tokenOf({ token, logprob, bytes }: ChatLogprob): TokenLogprob {
+  return { token, logprob, bytes: bytes ?? [...new TextEncoder().encode(token)] };
+}
+
+/** The counts are those of all answers together. */
+function shareOf(counts: TokenCounts, at: number): TokenCounts {
+  return at === 0 ? counts : { ...counts, completionTokens: 0 };
+}
+
+function reportOf(speculation: ChatAnswer['speculation'], at: number): SpeculationReport | undefined {
+  const { decision, disabled_reason, drafted_tokens = 0, accepted_tokens = 0 } = speculation ?? {};
+  if (decision === undefined || at > 0) return undefined;
+  return {
+    decision,
+    disabledReason: disabled_reason ?? undefined,
+    draftedTokens: drafted_tokens,
+    acceptedTokens: accepted_tokens,
+  };
+}
+
+function countsOf(usage: ChatUsage | null | undefined): TokenCounts {
   return {
     promptTokens: usage?.prompt_tokens ?? 0,
     cachedTokens: usage?.prompt_tokens_details?.cached_tokens ?? 0,

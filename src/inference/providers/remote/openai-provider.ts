@@ -10,8 +10,10 @@ import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
 import type { Provider, ReadRequest, TranscribeRequest } from '../provider.ts';
 import { ModelEmbeddings } from './model-embeddings.ts';
-import { chatBody, readChat, streamedChat } from './openai-chat.ts';
+import { readChat, streamedChat } from './openai-chat.ts';
+import { chatBody } from './openai-chat-request.ts';
 import { readByChat } from './read-by-chat.ts';
+import { refuseMembers } from './refuse-members.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 
 interface OpenAiProviderDeps {
@@ -27,23 +29,25 @@ export const openAiBatch: BatchBounds = { items: 256, bytes: 256 * KiB };
 /** A service that speaks the protocol of OpenAI: https://platform.openai.com/docs/api-reference. */
 export class OpenAiProvider implements Provider {
   readonly #deps: OpenAiProviderDeps;
-  readonly #embeddings = new ModelEmbeddings((request) => this.#open(request));
+  readonly #embeddings: ModelEmbeddings;
 
   constructor(deps: OpenAiProviderDeps) {
     this.#deps = deps;
+    this.#embeddings = new ModelEmbeddings((request) => this.#open(request), { takesInstruction: deps.isService });
   }
 
   embed(request: EmbedRequest, call: InferenceCall): Promise<Embeddings> {
     return this.#embeddings.embed(request, call);
   }
 
-  #open({ model, dimensions, task }: EmbedRequest): RemoteEmbedding {
+  #open({ model, dimensions, task, instruction, truncate }: EmbedRequest): RemoteEmbedding {
     const { client, batch, isService } = this.#deps;
+    if (!isService) refuseMembers(client.name, { truncate: truncate !== undefined });
     const options = {
       model,
       encoding_format: 'float',
       ...(dimensions !== undefined && { dimensions }),
-      ...(isService && task !== undefined && { task_type: task }),
+      ...(isService && { task_type: task, instruction, truncate }),
     };
     return new RemoteEmbedding(batch, async (input, gateCall) => {
       const read = (answer: unknown) => readEmbeddings(answer, input.length);
@@ -51,13 +55,14 @@ export class OpenAiProvider implements Provider {
     });
   }
 
-  async rerank({ model, query, texts, images }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+  async rerank(request: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+    const { model, query, texts, images, truncate } = request;
     const { client, isService } = this.#deps;
     if (!isService) throw new ServiceError('model_not_supported', `the provider "${client.name}" does not rerank`);
     const body = images ? { documents: multimodalDocuments(texts, images) } : { prompts: texts };
     const path = images ? '/rerank_multimodal' : '/rerank';
     const call = { signal, priority, tokens: 0 };
-    return await client.post(path, { model, query, ...body }, call, (answer) => {
+    return await client.post(path, { model, query, ...body, truncate }, call, (answer) => {
       const scores = scoresOf(answer, 'data', 'score', texts.length);
       const tokens = usageOf(answer).total;
       return scores && { value: { model, scores, tokens }, tokens };
@@ -91,10 +96,12 @@ export class OpenAiProvider implements Provider {
     request: GenerationRequest,
     { signal, priority, onPiece }: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
   ): Promise<readonly GenerationOutput[]> {
-    const { client } = this.#deps;
+    const { client, isService } = this.#deps;
     const call = { signal, priority, tokens: 0 };
-    const body = chatBody(request);
-    if (onPiece === undefined) return await client.post('/chat/completions', body, call, readChat);
+    const body = chatBody(request, { name: client.name, isService });
+    if (onPiece === undefined) {
+      return await client.post('/chat/completions', body, call, (answer) => readChat(client, answer, request.choices));
+    }
     const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
     return await client.stream('/chat/completions', streamed, call, () =>
       streamedChat(client, request.choices, onPiece),

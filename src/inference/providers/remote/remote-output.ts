@@ -1,26 +1,23 @@
+import type { GenerateResult } from '../../../model-host/operations/generate.ts';
 import type { FinishReason } from '../../../protocol/inference/generate.ts';
 import type { GenerationOutput } from '../../generation/generate.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';
 
-interface TokenCounts {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-}
+export type TokenCounts = Pick<GenerateResult, 'promptTokens' | 'cachedTokens' | 'completionTokens'>;
 
-/** The output of a model that runs elsewhere: of how it was decoded nothing is known. */
+/** The output of a model that runs elsewhere: of how it was decoded nothing is known but what is given. */
 export function remoteOutput(
   deltas: readonly OutputDelta[],
   finish: FinishReason,
-  tokens: TokenCounts,
+  known: TokenCounts & Partial<Pick<GenerateResult, 'logprobs' | 'speculation'>>,
 ): GenerationOutput {
   const result = {
     finish: finish === 'length' ? ('length' as const) : ('stop' as const),
     stopText: undefined,
     text: '',
     logprobs: undefined,
-    ...tokens,
     speculation: undefined,
+    ...known,
     prefillMs: 0,
     decodeMs: 0,
   };

@@ -21,7 +21,7 @@ function joined(deltas: readonly OutputDelta[]): Whole {
   for (const delta of deltas) {
     if (delta.kind === 'call') whole.calls[delta.index] = { name: delta.name, arguments: '' };
     else if (delta.kind === 'arguments') (whole.calls[delta.index] as { arguments: string }).arguments += delta.text;
-    else whole[delta.kind] += delta.text;
+    else if (delta.kind !== 'refusal') whole[delta.kind] += delta.text;
   }
   return whole;
 }
