@@ -62,7 +62,10 @@ export function parseArguments(words: readonly string[], specs: readonly FlagSpe
       );
     if (flags.has(flag)) throw new ConfigError(`${flag} is given twice`);
     if (spec.value === undefined && token.value !== undefined) throw new ConfigError(`${flag} takes no value`);
-    if (spec.value !== undefined && token.value === undefined) throw new ConfigError(`${flag} needs a value`);
+    const isOption = token.inlineValue === false && specs.some((each) => each.flag === token.value);
+    if (spec.value !== undefined && (token.value === undefined || isOption)) {
+      throw new ConfigError(`${flag} needs a value`);
+    }
     flags.set(flag, token.value ?? 'true');
   }
   return { positionals, flags };

@@ -4,7 +4,10 @@ import type { App } from '../http/listener/app.ts';
 import { commandClock } from '../lib/clock.ts';
 import { createLogger } from '../observability/line-logger.ts';
 import { openServices } from '../server/open-services.ts';
-import { configOf } from './load-config.ts';
+import { DataDirectory } from '../storage/directory/data-directory.ts';
+import { DataDirectoryError } from '../storage/directory/data-directory-error.ts';
+import { checkDataFormat } from '../storage/directory/data-format.ts';
+import { configFlags, configOf } from './load-config.ts';
 import type { VerbContext } from './verb.ts';
 
 /** An answer that is no success, or none. */
@@ -31,25 +34,40 @@ const unreachable = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT',
 /** Statuses of a proxy whose server does not answer at the moment. */
 const unavailable = new Set([502, 503, 504]);
 
+export interface OpenHow {
+  /** A data directory is made where there is none; without it, a mistaken path would look like an empty database. */
+  readonly mayMake?: boolean;
+}
+
 /** With `--url` the server there, with `--key` as the credential; else the data directory, which is opened for the command. */
-export async function openCalls(context: VerbContext): Promise<DatabaseCalls> {
+export async function openCalls(context: VerbContext, { mayMake = false }: OpenHow = {}): Promise<DatabaseCalls> {
   const { flags } = context.args;
   const url = flags.get('--url');
   const key = flags.get('--key') ?? context.environment.SUNDEW_KEY;
   if (url !== undefined) {
     if (URL.parse(url) === null) throw new ConfigError('"--url" is no address');
+    const other = configFlags().find(({ flag }) => flags.has(flag));
+    if (other !== undefined) throw new ConfigError(`a server at "--url" has its own ${other.flag}; leave it out`);
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
     // A backup may take hours, in which nothing is sent.
     const send = (request: Request) => fetch(request, { timeout: false });
     return { ...calls(send, url.replace(/\/+$/, ''), headers), [Symbol.asyncDispose]: async () => undefined };
   }
+  if (flags.has('--key')) throw new ConfigError('"--key" is for a server; give "--url" too');
   // A user who can open the directory may do everything with it.
   const offline = { ...context, args: { ...context.args, flags: new Map([...flags, ['--auth', 'false']]) } };
   const load = () => configOf(offline);
   const config = new RunningConfig(load(), load);
+  if (!mayMake) requireDataDirectory(config.config.dataDir);
   const logger = createLogger({ level: 'warn', format: 'text', clock: commandClock, write: context.explain });
   const services = await openServices({ config, logger, clock: commandClock, socket: undefined });
   return { ...callsWithin(services.app), [Symbol.asyncDispose]: () => services.close() };
+}
+
+function requireDataDirectory(root: string): void {
+  if (checkDataFormat(new DataDirectory(root))) return;
+  const hint = 'look at --data-dir; a running server is named by --url';
+  throw new DataDirectoryError('missing', `${root} is not a data directory`, hint);
 }
 
 /** Calls of an application of this process. */

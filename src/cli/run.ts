@@ -40,7 +40,7 @@ export async function runCommandLine(
     return exitCodes.usage;
   }
   const verb = await load();
-  if (rest.includes('--help') || rest.includes('-h')) {
+  if (asksForHelp(rest)) {
     around.print(helpOf(verb));
     return exitCodes.done;
   }
@@ -51,6 +51,13 @@ export async function runCommandLine(
     if (isDataDirectoryError(error)) around.explain(`${error.hint}\n`);
     return isConfigError(error) ? exitCodes.usage : exitCodes.failed;
   }
+}
+
+/** Behind `--` words are what they are. */
+function asksForHelp(words: readonly string[]): boolean {
+  const end = words.indexOf('--');
+  const before = end < 0 ? words : words.slice(0, end);
+  return before.includes('--help') || before.includes('-h');
 }
 
 async function overview({ verbs, version }: CommandLine): Promise<string> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { laterVerbs } from '../../src/loaded-later.ts';
 import { runCommand } from '../support/command-line.ts';
 import { until } from '../support/fault/until.ts';
@@ -151,6 +151,58 @@ describe('an enrichment', () => {
     for (const words of [...wrong, 'reprocess notes copy --document a --next-key b', 'get notes copy --document a']) {
       expect([words, (await run(`artifact ${words}`)).code]).toEqual([words, 2]);
     }
+  });
+});
+
+describe('JSON of a person', () => {
+  test('reaches the server as it was written', async () => {
+    await json('table create written');
+    const long = await run('insert written a --value', '{"n":9007199254740993}');
+    expect([long.code, long.explained]).toEqual([1, expect.stringMatching(/^number_out_of_range: /)]);
+    const twice = await run('insert written a --value', '{"a":1,"a":2}');
+    expect([twice.code, twice.explained]).toEqual([1, expect.stringMatching(/^invalid_json: .*two members/)]);
+    await json('insert written a --value', ' {"one": 1.0} ');
+    expect((await run('lookup written a')).printed).toBe('{"one": 1.0}\n');
+    const filter = '{"term":{"path":"n","value":9007199254740993}}';
+    expect((await run('query written --filter-query', filter)).explained).toStartWith('number_out_of_range: ');
+    expect((await run('query written --limit 3 --body', '{"limit":5}')).explained).toContain(
+      'two members named "limit"',
+    );
+    expect((await run('table create both --shards 2 --body', '{"num_shards":3}')).code).toBe(1);
+  });
+
+  test('is refused where it is not UTF-8', async () => {
+    const file = `${directory.path}/latin1.json`;
+    writeFileSync(file, Buffer.from('{"v":"é"}', 'latin1'));
+    await json('table create bytes');
+    expect(await run('insert bytes a --file', file)).toMatchObject({ code: 2, printed: '' });
+    const some = `${directory.path}/latin1.ndjson`;
+    const whole = '{"id":"b","v":"é\u2028"}\n';
+    writeFileSync(some, Buffer.concat([Buffer.from('{"id":"a","v":"é"}\n', 'latin1'), Buffer.from(whole)]));
+    const loaded = await run('load bytes --max-errors 1 --file', some);
+    expect(loaded.explained).toBe('line 1: the text is not UTF-8\n');
+    expect(JSON.parse(loaded.printed)).toMatchObject({ lines: 2, loaded: 1, errors: 1 });
+    expect(await json('lookup bytes b')).toEqual({ id: 'b', v: 'é\u2028' });
+  });
+});
+
+describe('where a command goes', () => {
+  const offline = (...words: string[]) => runCommand(laterVerbs, words);
+
+  test('is a data directory that is there, unless the command begins one', async () => {
+    const path = `${directory.path}/mistaken`;
+    for (const words of ['table list', 'lookup t a', 'query t', 'backup list file:///b']) {
+      const { code, explained } = await offline(...words.split(' '), '--data-dir', path);
+      expect([words, code, existsSync(path)]).toEqual([words, 1, false]);
+      expect(explained).toContain(`${path} is not a data directory`);
+    }
+    expect((await offline('table', 'create', 't', '--data-dir', path)).code).toBe(0);
+    expect((await offline('table', 'list', '--data-dir', path)).printed).toBe('t\n');
+  });
+
+  test('is one of the two: options of the other are refused', async () => {
+    expect((await run('table list --data-dir', directory.path)).explained).toContain('has its own --data-dir');
+    expect((await offline('table', 'list', '--key', 'k')).explained).toContain('"--key" is for a server');
   });
 });
 

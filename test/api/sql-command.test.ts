@@ -43,7 +43,7 @@ describe('sundew sql', () => {
 
   test('reads a directory that no server uses as the server did, and leaves one that a server has alone', async () => {
     using directory = new TemporaryDirectory();
-    const offline = ['--data-dir', directory.path, '--log-level', 'error'];
+    const offline = ['--data-dir', directory.path];
     const schema = {
       storage_mode: 'relational',
       document_schemas: { book: { schema: { type: 'object', properties: { title: { type: 'string' } } } } },

@@ -1,7 +1,8 @@
 import { permissionOf } from '../../http/auth/access-services.ts';
 import type { ApiKeyBody } from '../../protocol/auth/access.ts';
 import type { ClientAction, ClientActionSpec } from '../client/client-verb.ts';
-import { given, objectOf, printEach, printJson } from '../client/client-verb.ts';
+import { printEach, printJson } from '../client/client-verb.ts';
+import { bodyText, objectOf } from '../client/written-json.ts';
 import { exitCodes, type VerbContext } from '../verb.ts';
 import { lifetimeOf, permissionsOf } from './key-words.ts';
 import { userPath } from './subject-path.ts';
@@ -31,7 +32,7 @@ async function create({ call }: Database, context: VerbContext, user: string): P
   const { flags } = context.args;
   const filters = flags.get('--row-filters');
   lifetimeOf(context.args);
-  const asked = given({
+  const asked = bodyText({
     name: flags.get('--name') ?? 'command line',
     expires_in: flags.get('--expires-in'),
     permissions: permissionsOf(context.args)?.map(permissionOf),

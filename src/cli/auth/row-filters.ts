@@ -30,7 +30,7 @@ export const rowFilterActions: readonly ClientActionSpec[] = [
     async run({ call }, context, subject, table) {
       const filter = jsonOf(context, '--filter');
       if (filter === undefined) throw new ConfigError('give the filter in --filter or --file');
-      return printJson(context, await call('PUT', path(subject, table), filter));
+      return printJson(context, await call('PUT', path(subject, table), filter.text));
     },
   },
   {

@@ -1,6 +1,7 @@
 import { permissionOf } from '../../http/auth/access-services.ts';
 import type { ClientAction, ClientActionSpec } from '../client/client-verb.ts';
-import { given, objectOf, printEach, printJson } from '../client/client-verb.ts';
+import { printEach, printJson } from '../client/client-verb.ts';
+import { bodyText, objectOf } from '../client/written-json.ts';
 import { exitCodes, type VerbContext } from '../verb.ts';
 import { permissionsOf } from './key-words.ts';
 import { passwordOf } from './password.ts';
@@ -42,7 +43,7 @@ async function list({ call }: Parameters<ClientAction>[0], context: VerbContext)
 
 async function create({ call }: Parameters<ClientAction>[0], context: VerbContext, user: string): Promise<number> {
   const metadata = context.args.flags.get('--metadata');
-  const asked = given({
+  const asked = bodyText({
     initial_policies: permissionsOf(context.args)?.map(permissionOf),
     metadata: metadata === undefined ? undefined : objectOf(metadata, '--metadata'),
     password: passwordOf(context),

@@ -34,7 +34,7 @@ export const restore: Verb = {
 
 /** Restores a backup and waits for the end of it. */
 export async function restoreBackup(context: VerbContext, location: string, backupId: string): Promise<number> {
-  await using database = await openCalls(context);
+  await using database = await openCalls(context, { mayMake: true });
   const mode = context.args.flags.get('--mode');
   const more = mode === undefined ? {} : { restore_mode: mode };
   const asked = { ...place(context, location), backup_id: backupId, ...tablesOf(context), ...more };

@@ -35,7 +35,7 @@ export const artifact = clientVerb({
       async run({ call }, context, table, name) {
         const enrichment = jsonOf(context, '--body');
         if (enrichment === undefined) throw new ConfigError('give the enrichment in --body or --file');
-        await call('PUT', tablePath(table, 'artifacts', name, 'enrichment'), enrichment);
+        await call('PUT', tablePath(table, 'artifacts', name, 'enrichment'), enrichment.text);
         return exitCodes.done;
       },
     },

@@ -3,15 +3,16 @@ import { ConfigError } from '../../config/config-error.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { verbOfActions } from '../actions.ts';
 import { cellOf } from '../cell.ts';
-import { type DatabaseCalls, openCalls, RefusedError } from '../database-calls.ts';
+import { type DatabaseCalls, type OpenHow, openCalls, RefusedError } from '../database-calls.ts';
 import { configFlags } from '../load-config.ts';
 import { type ActionSpec, exitCodes, type Verb, type VerbContext } from '../verb.ts';
+import { objectOf, type WrittenJson } from './written-json.ts';
 
 /** Flags of every verb that asks a database. */
 export const clientFlags = [
   { flag: '--url', value: 'URL', help: 'A running server, e.g. http://127.0.0.1:8080; else the data directory.' },
   { flag: '--key', value: 'KEY', help: 'Its credential; else the variable SUNDEW_KEY.' },
-  ...configFlags(),
+  ...configFlags(['dataDir', 'modelsDir', 'predictorsDir', 'allowDownloads', 'hubUrl', 'packageIndex']),
 ];
 
 /** An action of a verb on a database, with the words that follow its name. Resolves with the exit code. */
@@ -23,19 +24,24 @@ export type ClientAction = (
 
 export type ClientActionSpec = ActionSpec & { readonly run: ClientAction };
 
-/** A verb whose actions ask a database. */
-export function clientVerb(verb: Parameters<typeof verbOfActions<ClientAction>>[0]): Verb {
-  return verbOfActions(verb, (run, context, given) =>
-    runClient(context, (database) => run(database, context, ...given)),
-  );
+/** A verb whose actions ask a database; `beginning` is the action that may be the first thing that is done with one. */
+export function clientVerb({
+  beginning,
+  ...verb
+}: Parameters<typeof verbOfActions<ClientAction>>[0] & { readonly beginning?: string }): Verb {
+  return verbOfActions(verb, (run, context, given) => {
+    const mayMake = beginning !== undefined && context.args.positionals[0] === beginning;
+    return runClient(context, (database) => run(database, context, ...given), { mayMake });
+  });
 }
 
-/** Opens the database, and says what it refuses. */
+/** Opens the database, as `openCalls` does, and says what it refuses. */
 export async function runClient(
   context: VerbContext,
   action: (database: DatabaseCalls, context: VerbContext) => Promise<number>,
+  how?: OpenHow,
 ): Promise<number> {
-  await using database = await openCalls(context);
+  await using database = await openCalls(context, how);
   return await sayingRefusals(context, () => action(database, context));
 }
 
@@ -81,21 +87,11 @@ export function pathBelow(base: string, ...names: readonly string[]): string {
 }
 
 /** An object as JSON, in a flag or in the file that `--file` names; undefined where neither is given. */
-export function jsonOf({ args }: VerbContext, flag: string): Record<string, unknown> | undefined {
+export function jsonOf({ args }: VerbContext, flag: string): WrittenJson | undefined {
   const [text, file] = [args.flags.get(flag), args.flags.get('--file')];
   if (text !== undefined && file !== undefined) throw new ConfigError(`give ${flag} or --file, not both`);
   const json = text ?? (file === undefined ? undefined : textOf(file));
   return json === undefined ? undefined : objectOf(json, text === undefined ? (file ?? '') : flag);
-}
-
-export function objectOf(json: string, where: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(json);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  } catch {
-    // Text that is no JSON is no object.
-  }
-  throw new ConfigError(`${where} must be a JSON object`);
 }
 
 export function listOf({ args }: VerbContext, flag: string): string[] | undefined {
@@ -120,10 +116,10 @@ export function given(members: Readonly<Record<string, unknown>>): Record<string
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** Throws `ConfigError` for a file that cannot be read. */
+/** Throws `ConfigError` for a file that cannot be read, or is not in UTF-8. */
 export function textOf(file: string): string {
   try {
-    return readFileSync(file, 'utf8');
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
   } catch (error) {
     throw new ConfigError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }

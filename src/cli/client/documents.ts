@@ -1,6 +1,7 @@
 import { ConfigError } from '../../config/config-error.ts';
 import { exitCodes, type Verb, type VerbContext } from '../verb.ts';
-import { clientFlags, given, jsonOf, printJson, runClient, tablePath, usageOf } from './client-verb.ts';
+import { clientFlags, jsonOf, printJson, runClient, tablePath, usageOf } from './client-verb.ts';
+import { bodyText, WrittenJson } from './written-json.ts';
 
 const syncFlag = { flag: '--sync-level', value: 'LEVEL', help: 'What to wait for, such as write or full_index.' };
 
@@ -38,7 +39,7 @@ export const insert: Verb = {
     if (table === undefined || key === undefined || more.length > 0) throw usageOf(insert);
     const document = jsonOf(context, '--value');
     if (document === undefined) throw new ConfigError('give the document in --value or --file');
-    return await write(context, table, { inserts: { [key]: document } });
+    return await write(context, table, { inserts: new WrittenJson(bodyText({ [key]: document })) });
   },
 };
 
@@ -56,7 +57,7 @@ export const deleteVerb: Verb = {
 };
 
 async function write(context: VerbContext, table: string, batch: Record<string, unknown>): Promise<number> {
-  const body = { ...batch, ...given({ sync_level: context.args.flags.get('--sync-level') }) };
+  const body = bodyText({ ...batch, sync_level: context.args.flags.get('--sync-level') });
   return await runClient(context, async ({ call }) => {
     const written = await call('POST', tablePath(table, 'batch'), body);
     printJson(context, written);

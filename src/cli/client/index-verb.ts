@@ -29,7 +29,7 @@ export const index = clientVerb({
       async run({ call }, context, table, name) {
         const config = jsonOf(context, '--body');
         if (config === undefined) throw new ConfigError('give the configuration in --body or --file');
-        return printJson(context, await call('POST', indexPath(table, name), config));
+        return printJson(context, await call('POST', indexPath(table, name), config.text));
       },
     },
     {

@@ -1,15 +1,6 @@
 import type { Verb, VerbContext } from '../verb.ts';
-import {
-  clientFlags,
-  given,
-  jsonOf,
-  listOf,
-  objectOf,
-  printJson,
-  runClient,
-  tablePath,
-  usageOf,
-} from './client-verb.ts';
+import { clientFlags, jsonOf, listOf, printJson, runClient, tablePath, usageOf } from './client-verb.ts';
+import { bodyText, objectOf } from './written-json.ts';
 
 /** `sundew query`: prints what a query finds. */
 export const query: Verb = {
@@ -31,7 +22,7 @@ export const query: Verb = {
   async run(context) {
     const [table, ...more] = context.args.positionals;
     if (table === undefined || more.length > 0) throw usageOf(query);
-    const body = { ...jsonOf(context, '--body'), ...searchOf(context) };
+    const body = bodyText(searchOf(context), jsonOf(context, '--body'));
     return await runClient(context, async ({ call }) => {
       const { responses } = await call('POST', tablePath(table, 'query'), body);
       return printJson(context, (responses as readonly unknown[])[0]);
@@ -43,7 +34,7 @@ function searchOf(context: VerbContext): Record<string, unknown> {
   const { flags } = context.args;
   const words = flags.get('--full-text-search');
   const filter = flags.get('--filter-query');
-  return given({
+  return {
     full_text_search: words === undefined ? undefined : { query: words },
     semantic_search: flags.get('--semantic-search'),
     filter_query: filter === undefined ? undefined : objectOf(filter, '--filter-query'),
@@ -51,7 +42,7 @@ function searchOf(context: VerbContext): Record<string, unknown> {
     fields: listOf(context, '--fields'),
     limit: numberOf(flags.get('--limit')),
     offset: numberOf(flags.get('--offset')),
-  });
+  };
 }
 
 /** The server says what it takes. */

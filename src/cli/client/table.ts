@@ -1,9 +1,11 @@
 import { exitCodes, type VerbContext } from '../verb.ts';
-import { clientFlags, clientVerb, countOf, given, jsonOf, printEach, printJson, tablePath } from './client-verb.ts';
+import { clientFlags, clientVerb, countOf, jsonOf, printEach, printJson, tablePath } from './client-verb.ts';
+import { bodyText } from './written-json.ts';
 
 /** `sundew table`: creates, drops, lists and shows tables. */
 export const table = clientVerb({
   name: 'table',
+  beginning: 'create',
   summary: 'Create, drop, list and show tables, through a server or in a data directory that no server uses.',
   actions: [
     {
@@ -49,6 +51,6 @@ export const table = clientVerb({
   ],
 });
 
-function bodyOf(context: VerbContext): Record<string, unknown> {
-  return { ...jsonOf(context, '--body'), ...given({ num_shards: countOf(context, '--shards', 1) }) };
+function bodyOf(context: VerbContext): string {
+  return bodyText({ num_shards: countOf(context, '--shards', 1) }, jsonOf(context, '--body'));
 }

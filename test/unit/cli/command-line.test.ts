@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { type FlagSpec, parseArguments } from '../../../src/cli/arguments.ts';
+import { auth } from '../../../src/cli/auth/auth.ts';
+import { backup } from '../../../src/cli/backup/backup.ts';
 import { check } from '../../../src/cli/check.ts';
+import { table } from '../../../src/cli/client/table.ts';
 import { configShow } from '../../../src/cli/config-show.ts';
 import { demo } from '../../../src/cli/demo.ts';
 import { inferenceVerb } from '../../../src/cli/inference.ts';
@@ -28,6 +31,7 @@ describe('arguments', () => {
   const refused: readonly (readonly [string[], string])[] = [
     [['--prot', '1'], 'unknown option --prot; did you mean --port?'],
     [['--port'], '--port needs a value'],
+    [['--port', '--json'], '--port needs a value'],
     [['--json=yes'], '--json takes no value'],
     [['--port', '1', '--port', '2'], '--port is given twice'],
   ];
@@ -84,6 +88,7 @@ describe('verbs', () => {
     expect(JSON.parse((await run(['version', '--json'])).out)).toMatchObject({ version: '1.2.3' });
     expect((await run([])).out).toContain('  echo       Repeats.\n');
     expect((await run(['echo', '--help'])).out).toContain('--port INTEGER');
+    expect(await run(['echo', '--', '-h', '--help'])).toMatchObject({ code: 7, out: '-h --help' });
   });
 });
 
@@ -94,6 +99,9 @@ describe('the help of a verb', () => {
     check,
     models,
     demo,
+    table,
+    backup,
+    auth,
   };
   const own: [keyof typeof verbs, flags: string, others: string][] = [
     ['serve', '--host --port --data-dir --metrics-port --models-dir --log-level', '--listen --yes'],
@@ -101,6 +109,9 @@ describe('the help of a verb', () => {
     ['check', '--data-dir --config --json', '--port --models-dir --log-level --hub-url'],
     ['models', '--models-dir --ml-dir --hub-url --allow-downloads --kind', '--port --data-dir --log-level'],
     ['demo', '--url', '--port --data-dir'],
+    ['table', '--url --key --data-dir --models-dir', '--port --auth --tls-cert --log-level --metrics-port'],
+    ['backup', '--url --data-dir', '--port --auth --log-level --stop-delay'],
+    ['auth', '--url --data-dir', '--port --auth --log-level'],
   ];
   test.each(own)('%s lists only options that do something there', (name, listed, others) => {
     const found = verbs[name].flags.map(({ flag }) => flag);
