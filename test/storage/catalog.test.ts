@@ -102,6 +102,23 @@ test('a table created after a drop starts beyond every version of the old one', 
   await storage.close();
 });
 
+test('tables are made, written and dropped under a clock that is centuries ahead, and when it is put right again', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const farMs = Date.UTC(2500, 0, 1);
+  for (const createdMs of [farMs, farMs, requestTimeMs]) {
+    const ranges = [{ startKey: '', endKey: null }];
+    const table = await storage.catalog.createTable({ name: 'things', createdMs, record: '{}', ranges, indexes: [] });
+    const range = await storage.openRange(rangeId(table));
+    await write(storage, rangeId(table), { puts: { a: {} } });
+    // What a restore takes of a table.
+    expect(range.info().head).toBeLessThan(2 ** 52);
+    await range.close();
+    await storage.catalog.dropTable(table.tableId, createdMs, new Map());
+  }
+  await storage.close();
+});
+
 test('start-up removes what no catalog row names, and empties tmp', async () => {
   using directory = temporaryDirectory();
   let storage = await openTestStorage(directory.path);

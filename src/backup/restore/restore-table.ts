@@ -7,6 +7,7 @@ import { indexConfig } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { DataDirectory } from '../../storage/directory/data-directory.ts';
+import { sequenceAt } from '../../storage/sequence-at.ts';
 import type { NewTable } from '../../storage/storage-calls.ts';
 import { readArtifactRecords } from '../../tables/artifacts/artifact-record.ts';
 import { readIndexRecords } from '../../tables/indexes/index-record.ts';
@@ -29,7 +30,7 @@ export interface RestoreDeps {
   onLinked(table: string, index: string, report: LinkReport): void;
 }
 
-/** As many versions are left for the writes of a restored table; microseconds since 1970 reach it in the year 2112. */
+/** As many versions are left for the writes of a restored table; `sequenceAt` stays below. */
 const versionsMax = 2 ** 52;
 /** Versions of a restored table begin above those of the backup, and above those that a table gives while it is being replaced. */
 const versionsAhead = 1_000_000_000;
@@ -157,7 +158,7 @@ async function newTable(
       state,
     })),
     staged: {
-      aboveSequence: Math.max(...heads, givenOut, nowMs * 1_000) + versionsAhead,
+      aboveSequence: Math.max(...heads, givenOut, sequenceAt(nowMs)) + versionsAhead,
       lastPartId: manifest.last_part_id,
       enrichments: enrichmentsOf(manifest),
     },

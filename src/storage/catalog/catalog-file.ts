@@ -2,6 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import { must } from '../../lib/assert.ts';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { sequenceAt } from '../sequence-at.ts';
 import type {
   DroppedIndex,
   NewEnrichment,
@@ -62,7 +63,7 @@ export class CatalogFile {
       const tableId = this.#next('table_id');
       const { staged } = table;
       const above = Math.max(this.#counter('sequence'), staged?.aboveSequence ?? 0);
-      const firstSequence = Math.max(above + 1, table.createdMs * 1_000);
+      const firstSequence = Math.max(above + 1, sequenceAt(table.createdMs));
       this.#statements.addTable.run(tableId, table.name, staged ? 'staged' : 'live', table.createdMs, table.record);
       for (const { startKey, endKey } of table.ranges) {
         const rangeId = this.#next('range_id');

@@ -7,6 +7,7 @@ import { catalogMigrations } from '../catalog/catalog-migrations.ts';
 import type { TableRecord } from '../catalog/catalog-records.ts';
 import { DataDirectory } from '../directory/data-directory.ts';
 import { HeldFile } from '../directory/held-file.ts';
+import { sequenceAt } from '../sequence-at.ts';
 import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
 import { insufficientStorage, isSqliteError, translateStorageError } from '../storage-error.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
@@ -377,7 +378,7 @@ function sequenceMark(
   heads: ReadonlyMap<RangeId, number>,
   nowMs: number,
 ): number {
-  return Math.max(nowMs * 1_000, lastSequence(ranges, table, heads));
+  return Math.max(sequenceAt(nowMs), lastSequence(ranges, table, heads));
 }
 
 function lastSequence(ranges: WritableRanges, table: TableRecord, heads: ReadonlyMap<RangeId, number>): number {
