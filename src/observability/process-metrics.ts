@@ -7,9 +7,8 @@ export function addProcessMetrics(
   metrics: Metrics,
   clock: Clock,
   version: string,
-  descriptorsMax: number | undefined,
+  descriptorLimit: () => number | undefined,
 ): void {
-  if (descriptorsMax !== undefined) metrics.set('processDescriptorsMax', [], descriptorsMax);
   metrics.set('buildInfo', [version, Bun.version], 1);
   metrics.set('processStart', [], Math.round((clock.nowMs() - process.uptime() * 1_000) / 10) / 100);
   metrics.onCollect(() => {
@@ -18,6 +17,8 @@ export function addProcessMetrics(
     metrics.clear('processCpu');
     metrics.increment('processCpu', [], (user + system) / 1e6);
     metrics.set('processMemory', [], process.memoryUsage.rss());
+    const descriptorsMax = descriptorLimit();
+    if (descriptorsMax !== undefined) metrics.set('processDescriptorsMax', [], descriptorsMax);
     const descriptors = openDescriptors();
     if (descriptors !== undefined) metrics.set('processDescriptors', [], descriptors);
   });

@@ -6,7 +6,7 @@ import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
-import { descriptorLimit } from '../runtime/descriptor-limit.ts';
+import { descriptorLimit } from '../runtime/descriptors.ts';
 import { createApp } from './create-app.ts';
 import { openDraining } from './draining.ts';
 import { openInference, startInference } from './inference/open-inference.ts';
@@ -26,10 +26,9 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     permits: inference.admission,
   });
   const drain = openDraining({ config, listener, app, readiness, clock, logger });
-  const limit = descriptorLimit();
-  addProcessMetrics(metrics, clock, packageFile.version, limit);
+  addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit);
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
-  const stopWatch = watchDescriptors({ limit, listener, clock: systemClock, logger });
+  const stopWatch = watchDescriptors({ listener, clock: systemClock, logger });
   const running = startInference(inference, parts, readiness);
   listener.attach(app);
   return Promise.resolve({

@@ -3,7 +3,7 @@ import { systemClock } from '../lib/clock.ts';
 import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
-import { descriptorLimit } from '../runtime/descriptor-limit.ts';
+import { descriptorLimit } from '../runtime/descriptors.ts';
 import { openDraining } from './draining.ts';
 import { useHugePages } from './huge-pages.ts';
 import { watchDescriptors } from './observability/descriptor-watch.ts';
@@ -18,12 +18,11 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   const services = await openServices({ config, logger, clock, socket: listener, writer });
   const { app, database, metrics, readiness } = services;
   const drain = openDraining({ config, listener, app, readiness, clock, logger });
-  const limit = descriptorLimit();
-  addProcessMetrics(metrics, clock, packageFile.version, limit);
+  addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit);
   collectServiceMetrics(metrics, { app, config, database, port: listener.port });
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
-  const stopWatch = watchDescriptors({ limit, listener, clock: systemClock, logger });
+  const stopWatch = watchDescriptors({ listener, clock: systemClock, logger });
   const leaveHugePages = options.hugePages ? useHugePages(systemClock, logger) : () => {};
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
   listener.attach(app);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { CrashRun } from '../crash/crash-run.ts';
@@ -16,6 +16,12 @@ import { offlineCheck } from './offline-check.ts';
 const timeout = { timeout: 120_000 };
 const powerFailures = Number(process.env.SUNDEW_POWER_FAILURES ?? 8);
 const hour = 3_600_000;
+
+/** Sets the soft limit of a process that runs. */
+function limitOpenFiles(pid: number, most: number): void {
+  const { success, stderr } = Bun.spawnSync(['prlimit', '--pid', String(pid), `--nofile=${most}:`]);
+  if (!success) throw new Error(stderr.toString());
+}
 
 describe('S02 the power fails', () => {
   test(
@@ -416,6 +422,35 @@ describe('S14 few file descriptors', () => {
       } finally {
         for (const socket of idle) socket.destroy();
       }
+    },
+    timeout,
+  );
+
+  test(
+    'that are taken away from a server under load keep its log uncopied, refuse what needs them, and lose nothing',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      await wire.send('POST', '/db/v1/tables/t', {});
+      const words = 'x'.repeat(1_024 * 1_024);
+      const acknowledged: string[] = [];
+      const write = async (key: string) => {
+        const { status } = await wire.batch('t', { inserts: { [key]: { words } } });
+        if (status === 201) acknowledged.push(key);
+      };
+      await write('before');
+      const open = readdirSync(`/proc/${server.pid}/fd`).map(Number);
+      limitOpenFiles(server.pid, Math.max(...open) + 3);
+      // More than a log has before a thread of its own is started to copy it.
+      for (let n = 0; n < 40; n += 1) await write(`short ${n}`);
+      expect(server.ending).toBeUndefined();
+      expect(acknowledged.length).toBeGreaterThan(20);
+      limitOpenFiles(server.pid, 4_096);
+      await until(async () => (await fetch(`${server.url}/readyz`)).status === 200);
+      for (let n = 0; n < 40; n += 1) await write(`after ${n}`);
+      expect(acknowledged).toContain('after 39');
+      await until(async () => (await wire.count('t')) === acknowledged.length);
     },
     timeout,
   );

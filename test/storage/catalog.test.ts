@@ -111,7 +111,7 @@ test('tables are made, written and dropped under a clock that is centuries ahead
     const table = await storage.catalog.createTable({ name: 'things', createdMs, record: '{}', ranges, indexes: [] });
     const range = await storage.openRange(rangeId(table));
     await write(storage, rangeId(table), { puts: { a: {} } });
-    // What a restore takes of a table.
+    // A restore refuses tables whose versions are above.
     expect(range.info().head).toBeLessThan(2 ** 52);
     await range.close();
     await storage.catalog.dropTable(table.tableId, createdMs, new Map());

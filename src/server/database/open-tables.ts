@@ -10,7 +10,7 @@ import { openRangesFor, RangePool } from '../../indexing/range-pool.ts';
 import { WriterBudget } from '../../indexing/writer-budget.ts';
 import type { JobRunner } from '../../jobs/job-runner.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { descriptorLimit } from '../../runtime/descriptor-limit.ts';
+import { descriptorLimit } from '../../runtime/descriptors.ts';
 import { indexDirectory } from '../../storage/directory/index-directory.ts';
 import { isRelational } from '../../tables/relational/relational-schema.ts';
 import type { Table } from '../../tables/table.ts';

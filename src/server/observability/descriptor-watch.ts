@@ -2,14 +2,13 @@ import { closeSync, openSync } from 'node:fs';
 import type { ServerListener } from '../../http/listener/server-listener.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { descriptorLimit } from '../../runtime/descriptors.ts';
 
 const lookMs = 1_000;
 /** Descriptors that are kept for new connections and for files, where the process may have many. */
 const spareMax = 64;
 
 interface DescriptorWatch {
-  /** Descriptors that the process may have; undefined where the system does not tell. */
-  readonly limit: number | undefined;
   readonly listener: Pick<ServerListener, 'closeIdle'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -19,17 +18,14 @@ interface DescriptorWatch {
  * Closes idle connections while the process has few descriptors left: with none left it can neither accept a connection, whose
  * client would wait without a word, nor open a file. Returns what stops it.
  */
-export function watchDescriptors({
-  limit = Number.POSITIVE_INFINITY,
-  listener,
-  clock,
-  logger,
-}: DescriptorWatch): () => void {
-  const spare = Math.min(spareMax, Math.ceil(limit / 8));
+export function watchDescriptors({ listener, clock, logger }: DescriptorWatch): () => void {
   let isShort = false;
   let cancel = clock.after(lookMs, look);
   function look(): void {
     const wasShort = isShort;
+    // An operator may change it while the process runs.
+    const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY;
+    const spare = Math.min(spareMax, Math.ceil(limit / 8));
     isShort = lowestFree() >= limit - spare;
     if (isShort) {
       const connections = listener.closeIdle();

@@ -35,16 +35,20 @@ export class WalCheckpointer {
   }
 
   async #copy(path: string): Promise<void> {
-    this.#checkpointer ??= openChannel<WalCheckpointerCalls>(
-      startWorker(new URL('./wal-checkpointer.worker.ts', import.meta.url), 'wal-checkpointer'),
-      { onEvent: () => undefined, onFailure: this.#onFailure },
-    );
-    const failure = await this.#checkpointer.call('copy', { path }).then(
+    const failure = await this.#copyOnThread(path).then(
       () => undefined,
       (error: Error) => ('code' in error ? String(error.code) : error.message),
     );
     await this.#writer
       .call('walCheckpointed', failure === undefined ? { path } : { path, failure })
       .catch(this.#onFailure);
+  }
+
+  async #copyOnThread(path: string): Promise<void> {
+    this.#checkpointer ??= openChannel<WalCheckpointerCalls>(
+      startWorker(new URL('./wal-checkpointer.worker.ts', import.meta.url), 'wal-checkpointer'),
+      { onEvent: () => undefined, onFailure: this.#onFailure },
+    );
+    await this.#checkpointer.call('copy', { path });
   }
 }
