@@ -102,6 +102,7 @@ describe('POST /ai/v1/chunk', () => {
       [{ text: 'a', input: 'b' }, 400, 'give one'],
       [{ input: { type: 'media', mime_type: 'audio/wav', data: '' } }, 400, 'part of type "media"'],
       [{ text: 'a', config: { model: 'gone' } }, 404, 'among the chunkers'],
+      [{ text: 'a', config: { target_tokens: 2, text: { target_tokens: 3 } } }, 400, 'config.target_tokens'],
       [{ text: 'a', config: { target_tokens: 0 } }, 400, 'config.target_tokens'],
       [{ text: 'a', config: { target_tokens: 2_000_000 } }, 400, 'may have'],
       [{ text: 'a', config: { threshold: 2 } }, 400, 'config.threshold'],

@@ -63,6 +63,18 @@ describe('/v1 is another name of /ai/v1', () => {
 });
 
 describe('reranking', () => {
+  test('in two forms at once, or with a member of another form, is refused', async () => {
+    const asked = { model: 'tiny-cross', query, prompts: documents };
+    for (const more of [{ documents }, { texts: documents }, { top_n: 1 }, { return_documents: true }]) {
+      const { status, body } = await several.send('POST', '/ai/v1/rerank', { ...asked, ...more });
+      expect([more, status, String(body.error)]).toEqual([
+        more,
+        400,
+        expect.stringContaining(Object.keys(more)[0] ?? ''),
+      ]);
+    }
+  });
+
   test('of documents, as Cohere and Jina have it, answers the best first', async () => {
     const wanted = await scores();
     for (const path of ['/rerank', '/v1/rerank', '/v2/rerank', '/ai/v1/rerank']) {

@@ -87,6 +87,7 @@ describe('a response', () => {
       { reason: 'max_output_tokens' },
       2,
     ]);
+    expect(response.output.at(-1)).toMatchObject({ type: 'message', status: 'incomplete' });
   });
 
   test('is held to a schema', async () => {
@@ -228,6 +229,8 @@ test('what is not offered is refused by name', async () => {
     [{ conversation: 'conv_1' }, 'conversation:'],
     [{ prompt: { id: 'p' } }, 'prompt:'],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0'],
+    [{ include: ['message.output_text.logprobs'] }, 'top_logprobs:'],
+    [{ top_logprobs: 3 }, 'top_logprobs:'],
     [{ max_output_token: 5 }, 'did you mean "max_output_tokens"?'],
     [{ model: 'gone' }, 'model_not_found'],
     [{ input: [{ type: 'item_reference', id: 'x' }] }, 'input'],

@@ -61,7 +61,14 @@ function namedModel({ model = '*' }: AnyRerankRequest): string[] {
   return [model];
 }
 
+/** Members of the other forms beside `prompts`, and of two forms at once, would go unheard. */
 function formOf(inference: Inference, body: AnyRerankRequest): RerankForm {
+  const given = ['prompts', 'documents', 'texts'].filter((name) => name in body);
+  if (given.length > 1) {
+    throw new ServiceError('invalid_request', `"${given.join('" and "')}" are forms of one request; give one of them`);
+  }
+  const other = ['top_n', 'return_documents'].find((name) => name in body && !('documents' in body));
+  if (other !== undefined) throw new ServiceError('invalid_request', `"${other}" is for "documents"`);
   if ('prompts' in body) return byPrompts(body);
   return 'documents' in body ? byDocuments(inference, body) : byTexts(inference, body);
 }

@@ -37,6 +37,7 @@ export function chunkRoutes(inference: Inference): Route[] {
 }
 
 function chunkRequest({ text, input, config = {} }: ChunkBody): ChunkRequest {
+  refuseTwice(config);
   const target = config.text?.target_tokens ?? config.target_tokens ?? defaults.targetTokens;
   const most = limits.chunkTokensMax;
   if (target > most) {
@@ -51,6 +52,15 @@ function chunkRequest({ text, input, config = {} }: ChunkBody): ChunkRequest {
     chunksMax: config.max_chunks,
     threshold: config.threshold ?? defaults.threshold,
   };
+}
+
+/** A length that is said in both places has to be the same. */
+function refuseTwice({ text = {}, ...config }: NonNullable<ChunkBody['config']>): void {
+  for (const name of ['target_tokens', 'overlap_tokens', 'separator'] as const) {
+    const [one, other] = [config[name], text[name]];
+    if (one === undefined || other === undefined || one === other) continue;
+    throw new ServiceError('invalid_request', `"config.${name}" and "config.text.${name}" differ; give one of them`);
+  }
 }
 
 /** `fixed` by each of its names. */

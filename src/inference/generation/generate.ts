@@ -179,8 +179,9 @@ function choicesOf(
 /** The meaning of an output's rest, and why it ended. */
 export function finished(result: GenerateResult, parser: OutputParser): GenerationOutput {
   const read = parser.push(result.text);
-  // A call that ends behind the last argument has only lost the end of its mark.
-  const called = parser.callCount > 0 && (result.finish === 'stop' || parser.callsAreWhole);
+  // A call that ends behind the last argument has only lost the end of its mark; one that a stop text cuts is none.
+  const ended = result.finish === 'stop' && result.stopText === undefined;
+  const called = parser.callCount > 0 && (ended || parser.callsAreWhole);
   const deltas = [...read, ...parser.finish()];
   return { result, deltas, finish: called ? 'tool_calls' : result.finish };
 }

@@ -27,6 +27,12 @@ const options = Type.Optional(
   ),
 );
 
+/** Log probabilities. */
+const logprobs = {
+  logprobs: Type.Optional(Type.Boolean({ description: 'Only false: `/v1/chat/completions` gives them.' })),
+  top_logprobs: Type.Optional(Type.Integer({ minimum: 0, description: 'Only 0.' })),
+};
+
 const images = Type.Optional(Type.Array(Type.String({ description: 'Base64.' }), { maxItems: 64 }));
 
 const callSchema = Type.Object({
@@ -63,6 +69,7 @@ export const ollamaChatSchema = Type.Object({
   stream,
   think,
   keep_alive,
+  ...logprobs,
 });
 
 export const ollamaGenerateSchema = Type.Object({
@@ -81,6 +88,7 @@ export const ollamaGenerateSchema = Type.Object({
   stream,
   think,
   keep_alive,
+  ...logprobs,
 });
 
 export const ollamaEmbedSchema = Type.Object({

@@ -36,10 +36,20 @@ function refused(member: string, why: string): ServiceError {
 }
 
 function readRequest(
-  { model, format, options = {}, stream = true, think, keep_alive }: Omit<OllamaGenerate, 'prompt'>,
+  {
+    model,
+    format,
+    options = {},
+    stream = true,
+    think,
+    keep_alive,
+    logprobs,
+    top_logprobs = 0,
+  }: Omit<OllamaGenerate, 'prompt'>,
   messages: MessageBody[],
   tools: GenerateBody['tools'],
 ): GenerationRequest {
+  if (logprobs === true || top_logprobs > 0) throw refused('logprobs', 'ask /v1/chat/completions for them');
   const request = readChatRequest({
     model: plainName(model),
     messages,
@@ -48,6 +58,7 @@ function readRequest(
     ...(options.stop === undefined ? {} : { stop: options.stop }),
     ...formatOf(format),
     ...(think === undefined ? {} : { chat_template_kwargs: { enable_thinking: think !== false } }),
+    ...(typeof think === 'string' ? { reasoning_effort: think } : {}),
     ...(keep_alive === undefined ? {} : { keep_alive }),
     stream,
   });
@@ -77,13 +88,17 @@ function formatOf(format: unknown): Pick<GenerateBody, 'response_format'> {
   throw refused('format', 'there are "json" and JSON Schemas');
 }
 
-/** Calls have no ids in Ollama's shape: results of tools follow their calls in order. */
+/** Calls have no ids in Ollama's shape: a result belongs to the first call of its function, or of any, that has none yet. */
 function messagesOf(messages: readonly OllamaMessage[]): MessageBody[] {
-  const open: string[] = [];
-  return messages.map(({ role, content = '', images = [], tool_calls = [], thinking }, at) => {
+  const open: { readonly id: string; readonly name: string }[] = [];
+  const answered = (tool: string | undefined): string | undefined => {
+    const at = open.findIndex(({ name }) => name === tool);
+    return open.splice(Math.max(0, at), 1)[0]?.id;
+  };
+  return messages.map(({ role, content = '', images = [], tool_calls = [], thinking, tool_name }, at) => {
     const calls = tool_calls.map(({ function: { name, arguments: given } }, call) => {
       const id = `call_${at}_${call}`;
-      open.push(id);
+      open.push({ id, name });
       return { id, type: 'function' as const, function: { name, arguments: JSON.stringify(given) } };
     });
     const parts: MessagePart[] = [
@@ -94,7 +109,7 @@ function messagesOf(messages: readonly OllamaMessage[]): MessageBody[] {
       role: role as MessageBody['role'],
       content: images.length === 0 ? content : parts,
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
-      ...(role === 'tool' ? { tool_call_id: open.shift() ?? `call_${at}` } : {}),
+      ...(role === 'tool' ? { tool_call_id: answered(tool_name) ?? `call_${at}` } : {}),
       ...(thinking === undefined ? {} : { reasoning_content: thinking }),
     };
   });

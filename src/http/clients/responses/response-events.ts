@@ -53,7 +53,10 @@ export class ResponseEvents {
 
   /** The last events; the whole response is in the last of them. */
   end(output: GenerationOutput): { readonly events: ResponseEvent[]; readonly response: object } {
-    const before = [...this.pieces(output.deltas), ...this.#close()];
+    const before = [
+      ...this.pieces(output.deltas),
+      ...this.#close(output.finish === 'length' ? 'incomplete' : 'completed'),
+    ];
     const response = this.#whole(output);
     const type = output.finish === 'length' ? 'response.incomplete' : 'response.completed';
     return { events: [...before, this.#event(type, { response })], response };
@@ -115,11 +118,12 @@ export class ResponseEvents {
     return this.#textEvent('delta', open, { delta: text });
   }
 
-  #close(): ResponseEvent[] {
+  /** `incomplete` for an item that was cut: nobody is to make a call of half of its arguments. */
+  #close(status: 'completed' | 'incomplete' = 'completed'): ResponseEvent[] {
     const open = this.#open;
     if (open === undefined) return [];
     this.#open = undefined;
-    const item = itemOf(open, 'completed');
+    const item = itemOf(open, status);
     this.#items.push(item);
     const isCall = open.kind === 'function_call';
     const whole = isCall ? { name: open.name, arguments: open.text } : { text: open.text };
@@ -155,7 +159,7 @@ function partOf({ kind, text }: OpenItem): object {
   return { type: 'output_text', text, annotations: [], logprobs: [] };
 }
 
-function itemOf(open: OpenItem, status: 'in_progress' | 'completed'): object {
+function itemOf(open: OpenItem, status: 'in_progress' | 'completed' | 'incomplete'): object {
   const { kind, id, callId, name, text } = open;
   if (kind === 'function_call') return { id, type: kind, status, call_id: callId, name, arguments: text };
   const content = status === 'in_progress' ? [] : [partOf(open)];

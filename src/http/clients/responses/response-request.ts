@@ -32,12 +32,14 @@ export function readResponseRequest(body: ResponsesRequest, before: readonly Mes
   return { conversation, generation: { ...generation, tokensMax: body.max_output_tokens } };
 }
 
-function refuseRest({ background, truncation, conversation, prompt }: ResponsesRequest): void {
+function refuseRest({ background, truncation, conversation, prompt, include, top_logprobs }: ResponsesRequest): void {
   const refuse = (member: string, why: string) => {
     throw new ServiceError('invalid_request', `${member}: ${why}`);
   };
   if (background === true) refuse('background', 'responses are given while the client waits');
   if (truncation === 'auto') refuse('truncation', 'a conversation that is too long is not cut');
+  const wantsLogprobs = (top_logprobs ?? 0) > 0 || include?.includes('message.output_text.logprobs') === true;
+  if (wantsLogprobs) refuse('top_logprobs', 'log probabilities are given by /chat/completions');
   if (conversation !== undefined) refuse('conversation', 'use previous_response_id');
   if (prompt !== undefined) refuse('prompt', 'there are no stored prompts; send instructions and input');
 }

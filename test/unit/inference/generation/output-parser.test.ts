@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { finished } from '../../../../src/inference/generation/generate.ts';
 import {
   type OutputDelta,
   OutputParser,
   type OutputParserOptions,
 } from '../../../../src/inference/generation/output-parser.ts';
 import { taggedCalls, toolCallFormatOf } from '../../../../src/inference/generation/tools/tool-call-format.ts';
+import { remoteOutput } from '../../../../src/inference/providers/remote/remote-output.ts';
 import { must } from '../../../../src/lib/assert.ts';
+import type { GenerateResult } from '../../../../src/model-host/operations/generate.ts';
 
 const formOf = (template: string) => must(toolCallFormatOf(template), 'the template has a form of its own');
 
@@ -153,5 +156,18 @@ describe('an output', () => {
     expect(reader.callsAreWhole).toBe(true);
     expect(reader.push('}</tool_call>')).toEqual([]);
     expect(reader.callCount).toBe(1);
+  });
+
+  test('is no call to make where a stop text or the bound has cut its arguments', () => {
+    const ended = (text: string, end: Partial<GenerateResult>) => {
+      const reader = new OutputParser({ thinking: false, calls: taggedCalls, functions: ['f'] });
+      const counts = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
+      return finished({ ...remoteOutput([], 'stop', counts).result, text, ...end }, reader).finish;
+    };
+    const cut = '<tool_call>{"name":"f","arguments":{"a":';
+    expect(ended(cut, { stopText: '1' })).toBe('stop');
+    expect(ended(cut, { finish: 'length' })).toBe('length');
+    expect(ended(`${cut}1}`, { stopText: '}' })).toBe('tool_calls');
+    expect(ended(`${cut}1}}</tool_call>`, {})).toBe('tool_calls');
   });
 });

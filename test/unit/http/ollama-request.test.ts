@@ -1,0 +1,40 @@
+import { expect, test } from 'bun:test';
+import { readOllamaChat } from '../../../src/http/clients/ollama/chat-request.ts';
+import type { OllamaChat, OllamaMessage } from '../../../src/protocol/clients/ollama.ts';
+
+const chat = (messages: OllamaMessage[], more: Partial<OllamaChat> = {}) =>
+  readOllamaChat({ model: 'm', messages, ...more });
+const call = (name: string) => ({ function: { name, arguments: {} } });
+const user: OllamaMessage = { role: 'user', content: 'go' };
+
+test('results of functions in Ollama’s shape belong to the calls that they name, whatever their order', () => {
+  const calls = { role: 'assistant', tool_calls: [call('f'), call('g'), call('f')] };
+  const result = (content: string, tool_name?: string) => ({
+    role: 'tool',
+    content,
+    ...(tool_name === undefined ? {} : { tool_name }),
+  });
+  const ids = (...results: OllamaMessage[]) =>
+    chat([user, calls, ...results])
+      .messages.slice(2)
+      .map(({ content, callId }) => [content, callId]);
+  expect(ids(result('g', 'g'), result('f1', 'f'), result('f2', 'f'))).toEqual([
+    ['g', 'call_1_1'],
+    ['f1', 'call_1_0'],
+    ['f2', 'call_1_2'],
+  ]);
+  expect(ids(result('1'), result('2'))).toEqual([
+    ['1', 'call_1_0'],
+    ['2', 'call_1_1'],
+  ]);
+});
+
+test('the effort of thinking reaches the template, and log probabilities are refused', () => {
+  expect(chat([user], { think: 'high' })).toMatchObject({
+    enableThinking: true,
+    templateVariables: { reasoning_effort: 'high' },
+  });
+  expect(chat([user], { think: true }).templateVariables).toEqual({});
+  expect(() => chat([user], { logprobs: true })).toThrow('logprobs');
+  expect(() => chat([user], { top_logprobs: 2 })).toThrow('logprobs');
+});
