@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { until } from '../support/fault/until.ts';
 import { wavFile } from '../support/files/wav-file.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -69,6 +70,7 @@ describe('POST /ai/v1/generate/batch', () => {
     const image = [{ role: 'user', content: [{ type: 'media', mime_type: 'audio/wav', data: sound }] }];
     const { status, body } = await send([
       item('streamed', 'hello', { stream: true }),
+      item('several', 'hello', { n: 2 }),
       item('shape', 'hello', { temperature: 'warm' }),
       { custom_id: 'empty', body: null },
       item('model', 'hello', { model: 'gone' }),
@@ -82,6 +84,7 @@ describe('POST /ai/v1/generate/batch', () => {
     expect(status).toBe(200);
     expect(body.data.map(({ custom_id, error }) => [custom_id, error?.code])).toEqual([
       ['streamed', 'invalid_request'],
+      ['several', 'invalid_request'],
       ['shape', 'invalid_request'],
       ['empty', 'invalid_request'],
       ['model', 'model_not_found'],
@@ -97,9 +100,20 @@ describe('POST /ai/v1/generate/batch', () => {
       retryable: false,
       retry_after_ms: 0,
     } as never);
-    expect(body.summary).toEqual({ total: 8, succeeded: 1, failed: 7 });
+    expect(body.summary).toEqual({ total: 9, succeeded: 1, failed: 8 });
     // The one that was too long was refused by the model itself; it was not decoded either.
-    expect(body.execution).toMatchObject({ requested_items: 8, native_items: 1, serial_items: 0, rejected_items: 7 });
+    expect(body.execution).toMatchObject({ requested_items: 9, native_items: 1, serial_items: 0, rejected_items: 8 });
+  });
+
+  test('leaves its model loaded for as long as its last item asks', async () => {
+    const loaded = async () => {
+      const { body } = await server.send<{ models: { name: string }[] }>('GET', '/api/ps');
+      return body.models.some(({ name }) => name === 'chain:latest');
+    };
+    await send([item('a', 'hello', { keep_alive: 0 }), item('b', 'hello', { keep_alive: '1h' })]);
+    expect(await loaded()).toBe(true);
+    await send([item('a', 'hello', { keep_alive: '1h' }), item('b', 'hello', { keep_alive: 0 })]);
+    await until(async () => !(await loaded()));
   });
 
   test('runs what cannot be decoded together by itself', async () => {

@@ -28,6 +28,8 @@ export function extractorProducer(
     const { extractions } = await extractor.extract({ model, texts: [text], schema, threshold, flat }, call);
     const [extraction] = extractions;
     if (extraction === undefined) throw new ServiceError('inference_failed', 'the extractor answered nothing');
-    return { contentType: 'application/json', value: shownExtraction(extraction, text, schema, shown) };
+    const truncated = extraction.truncated ? { truncated: true } : {};
+    const value = { ...shownExtraction(extraction, text, schema, shown), ...truncated };
+    return { contentType: 'application/json', value };
   };
 }

@@ -89,14 +89,17 @@ function isFormat(word: string): word is TranscriptionFormat {
   return transcriptionFormats.some((format) => format === word);
 }
 
-function answer({ text, language, duration, segments }: Transcribed, task: Task, format: TranscriptionFormat) {
-  if (format === 'json') return { text, usage: { type: 'duration', seconds: duration } };
+function answer(heard: Transcribed, task: Task, format: TranscriptionFormat) {
+  const { text, language, duration, segments } = heard;
+  const truncated = heard.truncated ? { truncated: true } : {};
+  if (format === 'json') return { text, ...truncated, usage: { type: 'duration', seconds: duration } };
   if (format === 'verbose_json') {
     return {
       task,
       language: language ?? null,
       duration,
       text,
+      ...truncated,
       segments: segments.map((segment, id) => ({
         id,
         seek: Math.round(segment.start * 100),

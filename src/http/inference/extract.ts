@@ -6,7 +6,7 @@ import { extractionSchema, flatSchema, isFlat } from '../../inference/extraction
 import { shownExtraction, shownStructures } from '../../inference/extraction/shown-extraction.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { type MediaReference, mediaReference } from '../../inference/media/media-reference.ts';
-import { readImages } from '../../inference/seq2seq/run-seq2seq.ts';
+import { readImages, type Seq2SeqOutput } from '../../inference/seq2seq/run-seq2seq.ts';
 import { must } from '../../lib/assert.ts';
 import { partsOf } from '../../protocol/inference/content-parts.ts';
 import {
@@ -32,6 +32,8 @@ interface Wanted {
   readonly model: string;
   readonly texts: readonly string[];
   readonly ids: readonly (string | undefined)[];
+  /** Whether the text of an image was cut, by input; none was where it is missing. */
+  readonly cut?: readonly boolean[];
   readonly schema: ExtractionSchema;
   readonly options: NonNullable<ExtractBody['options']>;
   /** Answers `results` with bare values, as clients of the older form know it. */
@@ -52,8 +54,8 @@ export function extractRoutes(inference: Inference): Route[] {
         admitted(inference, 'extract', context, async () => {
           const { body } = context;
           const asked = wanted(body);
-          const texts = body.texts ?? (await textsOf(inference, body, context));
-          return await extract(inference, { ...asked, texts }, context);
+          const read = body.texts === undefined ? await textsOf(inference, body, context) : { texts: body.texts };
+          return await extract(inference, { ...asked, ...read }, context);
         }),
     }),
     defineRoute({
@@ -111,7 +113,7 @@ async function textsOf(
   inference: Inference,
   { inputs = [], options }: ExtractBody,
   call: InferenceCall,
-): Promise<string[]> {
+): Promise<Pick<Wanted, 'texts' | 'cut'>> {
   const images: MediaReference[] = [];
   const pieces = inputs.map(({ content }, input) => {
     return partsOf(content).map((part, at) => {
@@ -121,9 +123,12 @@ async function textsOf(
     });
   });
   const read = await readTexts(inference, images, options?.reader?.model, call);
-  return pieces.map((each) =>
-    each.map((piece) => (typeof piece === 'string' ? piece : (read[piece] ?? ''))).join('\n'),
-  );
+  return {
+    texts: pieces.map((each) =>
+      each.map((piece) => (typeof piece === 'string' ? piece : (read.texts[piece] ?? ''))).join('\n'),
+    ),
+    cut: pieces.map((each) => each.some((piece) => typeof piece === 'number' && read.truncated[piece] === true)),
+  };
 }
 
 async function readTexts(
@@ -131,16 +136,16 @@ async function readTexts(
   images: readonly MediaReference[],
   reader: string | undefined,
   call: InferenceCall,
-): Promise<readonly string[]> {
+): Promise<Pick<Seq2SeqOutput, 'texts' | 'truncated'>> {
   const [first] = images;
-  if (first === undefined) return [];
+  if (first === undefined) return { texts: [], truncated: [] };
   if (reader === undefined) {
     throw new ServiceError(
       'model_not_supported',
       `${first.where}: texts are read; name a reader in options.reader.model`,
     );
   }
-  return (await readImages(inference, reader, { images, prompt: undefined, tokensMax: readTokensMax }, call)).texts;
+  return await readImages(inference, reader, { images, prompt: undefined, tokensMax: readTokensMax }, call);
 }
 
 async function extract(inference: Inference, wanted: Wanted, call: InferenceCall): Promise<Finished<object>> {
@@ -162,7 +167,7 @@ function answerOf(
     data: extractions.map((extraction, index) => {
       const id = wanted.ids[index];
       const text = wanted.texts[index] ?? '';
-      const truncated = extraction.truncated ? { truncated: true } : {};
+      const truncated = extraction.truncated || wanted.cut?.[index] === true ? { truncated: true } : {};
       return { ...(id === undefined ? {} : { id }), index, ...findings(extraction, text, wanted), ...truncated };
     }),
     usage: usageOf(promptTokens, completionTokens, cachedTokens),

@@ -72,8 +72,9 @@ function transcribeRoute(inference: Inference): Route {
   };
   return seq2seqRoute(inference, route, async ({ model: name, audio, language: wanted }, call) => {
     const request = { audio: soundReference(audio), language: wanted, translate: false };
-    const { model, text, language, tokens } = await transcribeSound(inference, name, request, call);
-    const said = { object: 'transcription', index: 0, text, ...(language === undefined ? {} : { language }) };
+    const { model, text, language, tokens, truncated } = await transcribeSound(inference, name, request, call);
+    const heard = { text, ...(language === undefined ? {} : { language }) };
+    const said = { object: 'transcription', index: 0, ...heard, ...(truncated ? { truncated } : {}) };
     return { value: { object: 'list', data: [said], model, usage: usageOf(0, tokens) }, items: 1, tokens };
   });
 }
@@ -110,10 +111,11 @@ function soundReference(audio: string): MediaReference {
 }
 
 function answer(
-  { model, texts, promptTokens, completionTokens }: Seq2SeqOutput,
+  { model, texts, truncated, promptTokens, completionTokens }: Seq2SeqOutput,
   item: (text: string, index: number) => object,
 ): Finished<object> {
   const usage = usageOf(promptTokens, completionTokens);
-  const value = { object: 'list', data: texts.map(item), model, usage };
+  const data = texts.map((text, at) => ({ ...item(text, at), ...(truncated[at] === true ? { truncated: true } : {}) }));
+  const value = { object: 'list', data, model, usage };
   return { value, items: texts.length, tokens: usage.total_tokens };
 }

@@ -25,7 +25,7 @@ function listed(words: readonly string[]): string {
   return words.map((word) => `"${word}"`).join(', ');
 }
 
-function fieldText({ name, list, choices }: Field): string {
-  const kind = list ? ' (a list)' : '';
+function fieldText({ name, list, description, choices }: Field): string {
+  const kind = `${description === undefined ? '' : ` (${description})`}${list ? ' (a list)' : ''}`;
   return `"${name}"${kind}${choices === undefined ? '' : ` (of ${listed(choices)})`}`;
 }

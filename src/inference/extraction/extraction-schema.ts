@@ -28,6 +28,8 @@ export interface Structure {
 export interface Field {
   readonly name: string;
   readonly list: boolean;
+  /** The words about it that a generator is given. */
+  readonly description?: string | undefined;
   /** The only values there are; without them any text. */
   readonly choices: readonly string[] | undefined;
 }

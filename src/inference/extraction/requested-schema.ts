@@ -22,6 +22,7 @@ export function extractionSchema(body: ExtractionSchemaBody): ExtractionSchema {
       return {
         name: field,
         list: spelled.type === 'list',
+        description: typeof kind === 'string' ? undefined : kind.description,
         choices: typeof kind === 'string' ? undefined : kind.choices,
       };
     }),

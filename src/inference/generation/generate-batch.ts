@@ -88,11 +88,13 @@ class Batch {
   /** Jobs of one model; it is loaded once for all of them. */
   async runTogether(jobs: readonly Job[]): Promise<void> {
     const spec = specOfModel(must(jobs[0], 'a group has a job').models.model, this.#deps.settings);
+    // As if they ran one after another.
+    const keepAliveMs = jobs.at(-1)?.request.keepAliveMs;
     try {
       await this.#deps.pool.use(
         spec,
         async (process, info) => await this.#decode(await this.#prepare(jobs, info), process),
-        this.#call,
+        { ...this.#call, keepAliveMs },
       );
     } catch (error) {
       // The model could not be loaded.

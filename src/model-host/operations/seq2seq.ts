@@ -12,6 +12,8 @@ export interface Seq2SeqInput {
 export interface Seq2SeqResult {
   /** One for each source. */
   readonly texts: readonly string[];
+  /** Whether each was cut at the most tokens that it may have. */
+  readonly truncated: readonly boolean[];
   /** Tokens of texts that were read. */
   readonly promptTokens: number;
   readonly completionTokens: number;

@@ -22,6 +22,8 @@ export interface TranscribeResult {
   /** Of the sound, in seconds. */
   readonly duration: number;
   readonly text: string;
+  /** The text of a stretch was cut at the most tokens that it may have. */
+  readonly truncated: boolean;
   /** The spoken language, as far as the model tells languages apart. */
   readonly language: string | undefined;
   readonly tokens: number;

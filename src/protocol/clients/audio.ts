@@ -15,8 +15,11 @@ export const transcriptionFormSchema = Type.Object({
 
 export const translationFormSchema = Type.Omit(transcriptionFormSchema, ['language']);
 
+const truncated = Type.Optional(Type.Boolean({ description: 'The text of half a minute was cut.' }));
+
 export const transcriptionSchema = Type.Object({
   text: Type.String(),
+  truncated,
   usage: Type.Optional(Type.Object({ type: Type.Literal('duration'), seconds: Type.Number() })),
 });
 
@@ -25,6 +28,7 @@ export const verboseTranscriptionSchema = Type.Object({
   language: Type.Union([Type.String(), Type.Null()]),
   duration: Type.Number({ description: 'Seconds.' }),
   text: Type.String(),
+  truncated,
   segments: Type.Array(
     Type.Object({
       id: Type.Integer(),

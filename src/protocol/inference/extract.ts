@@ -11,7 +11,7 @@ const fieldSchema = Type.Union([
   Type.Object({
     type: Type.Optional(kindOfField),
     choices: Type.Optional(labels),
-    description: Type.Optional(Type.String()),
+    description: Type.Optional(Type.String({ maxLength: 1_024, description: 'What a generator is told of it.' })),
   }),
 ]);
 
@@ -85,7 +85,10 @@ export const extractResponseSchema = Type.Object({
       classifications: Type.Optional(Type.Array(classificationSchema)),
       structures: Type.Optional(Type.Record(Type.String(), Type.Array(Type.Record(Type.String(), Type.Unknown())))),
       truncated: Type.Optional(
-        Type.Boolean({ description: 'The generator was cut off before it had said all: what was whole is here.' }),
+        Type.Boolean({
+          description:
+            'The generator, or the reader of an image, was cut off before it had said all: what was whole is here.',
+        }),
       ),
       results: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'With `texts`.' })),
     }),

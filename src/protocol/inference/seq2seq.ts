@@ -4,6 +4,9 @@ import { usageSchema } from './usage.ts';
 
 const max_tokens = Type.Optional(Type.Integer({ minimum: 1, maximum: 65_536, description: 'Of one output; 256.' }));
 const model = Type.String({ minLength: 1 });
+const truncated = Type.Optional(
+  Type.Boolean({ description: 'The text was cut: at `max_tokens`, or at the most that the model writes.' }),
+);
 
 export const rewriteRequestSchema = Type.Object({
   model,
@@ -14,7 +17,12 @@ export const rewriteRequestSchema = Type.Object({
 export const rewriteResponseSchema = Type.Object({
   object: Type.Literal('list'),
   data: Type.Array(
-    Type.Object({ object: Type.Literal('rewrite'), index: Type.Integer(), texts: Type.Array(Type.String()) }),
+    Type.Object({
+      object: Type.Literal('rewrite'),
+      index: Type.Integer(),
+      texts: Type.Array(Type.String()),
+      truncated,
+    }),
   ),
   model: Type.String(),
   usage: usageSchema,
@@ -44,6 +52,7 @@ export const readResponseSchema = Type.Object({
       text: Type.String(),
       fields: Type.Record(Type.String(), Type.Unknown(), { description: 'Empty: models are read as text.' }),
       regions: Type.Array(Type.Unknown(), { description: 'Empty: models that find places are not run yet.' }),
+      truncated,
     }),
   ),
   model: Type.String(),
@@ -64,6 +73,7 @@ export const transcribeResponseSchema = Type.Object({
       index: Type.Integer(),
       text: Type.String(),
       language: Type.Optional(Type.String()),
+      truncated,
     }),
   ),
   model: Type.String(),

@@ -82,6 +82,9 @@ async function readItem(
     prepareBody(body, generateRequestSchema);
     const request = readChatRequest(checkValue(body, generateRequestSchema));
     if (request.stream) throw new ServiceError('invalid_request', 'stream: an item of a batch is not streamed');
+    if (request.choices > 1) {
+      throw new ServiceError('invalid_request', 'n: an item of a batch has one answer; send it several times');
+    }
     await loadMedia(request, inference, signal);
     return request;
   } catch (error) {

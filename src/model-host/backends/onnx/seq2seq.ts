@@ -57,6 +57,7 @@ async function decodeAll(
   context: OperationContext<'seq2seq'>,
 ): Promise<Seq2SeqResult> {
   const texts: string[] = [];
+  const truncated: boolean[] = [];
   let promptTokens = 0;
   let completionTokens = 0;
   const begin = prompt === undefined ? [] : [model.tokenizer.idOf(prompt) ?? model.tokenizer.plain(prompt)].flat();
@@ -64,11 +65,12 @@ async function decodeAll(
     const encoded = await encode(model, source, index);
     const start = [...model.decoder.outputTokens.start, ...begin];
     const written = await model.decoder.write(encoded.feeds, start, tokensMax, context);
-    texts.push(model.tokenizer.decode(written));
+    texts.push(model.tokenizer.decode(written.tokens));
+    truncated.push(written.truncated);
     promptTokens += encoded.tokens;
-    completionTokens += written.length;
+    completionTokens += written.tokens.length;
   }
-  return { texts, promptTokens, completionTokens };
+  return { texts, truncated, promptTokens, completionTokens };
 }
 
 async function encode(model: Seq2SeqModel, source: string | Pixels, index: number): Promise<Encoded> {

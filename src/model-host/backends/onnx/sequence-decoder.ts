@@ -53,26 +53,26 @@ export class SequenceDecoder {
     return data.subarray(data.length - (dims.at(-1) ?? 0));
   }
 
-  /** The likeliest tokens behind `start`, to the end or to the limit. */
+  /** The likeliest tokens behind `start`, to the end or, truncated, to the limit. */
   async write(
     feeds: Readonly<Record<string, Tensor>>,
     start: readonly number[],
     tokensMax: number,
     { signal, progress }: QueueContext,
-  ): Promise<number[]> {
+  ): Promise<{ readonly tokens: number[]; readonly truncated: boolean }> {
     const { ends, never, neverFirst } = this.outputTokens;
     const ids = [...start];
     const most = Math.min(tokensMax, this.#contextTokens - start.length);
     while (ids.length - start.length < most) {
       const logits = await this.next(ids, feeds);
       const next = likeliest(logits, ids.length === start.length ? [...never, ...neverFirst] : never);
-      if (ends.has(next)) break;
+      if (ends.has(next)) return { tokens: ids.slice(start.length), truncated: false };
       ids.push(next);
       progress();
       await yieldToEventLoop();
       signal.throwIfAborted();
     }
-    return ids.slice(start.length);
+    return { tokens: ids.slice(start.length), truncated: true };
   }
 
   async close(): Promise<void> {

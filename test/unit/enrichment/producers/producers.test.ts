@@ -92,6 +92,26 @@ test('a transcriber puts what is said in the places of sounds', async () => {
   );
 });
 
+test('an extractor that was cut off says so in what it has made', async () => {
+  const provider: Provider = {
+    ...nobody,
+    extract() {
+      const extraction = { truncated: true, entities: [], relations: [], classifications: [], structures: {} };
+      const counts = { promptTokens: 1, completionTokens: 1, cachedTokens: 0 };
+      return Promise.resolve({ model: 'm', extractions: [extraction], ...counts });
+    },
+  };
+  const given = { type: 'extractor', config: { provider: 'service', model: 'm', schema: { entities: ['place'] } } };
+  expect((await producer(given, { provider })(['a'], call))?.value).toEqual({ entities: [], truncated: true });
+});
+
+test('a generator whose provider has filtered its text gives none', async () => {
+  await using service = new ModelService('openai');
+  const choice = { index: 0, message: { content: 'half' }, finish_reason: 'content_filter' };
+  service.always = () => Response.json({ choices: [choice] });
+  await expect(hosted(service, 'generator')(['a'], call)).rejects.toMatchObject({ code: 'inference_failed' });
+});
+
 test('an extractor gives what its schema asks for, by the names of the wire', async () => {
   const asked: ExtractRequest[] = [];
   const provider: Provider = {

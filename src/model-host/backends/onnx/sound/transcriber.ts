@@ -94,6 +94,7 @@ async function transcribe(
   const samples = resampled(wavSamples(audio), hearing.rate);
   const segments: SpokenSegment[] = [];
   let tokens = 0;
+  let truncated = false;
   for (let at = 0; at < samples.length; at += hearing.span) {
     const span = new Float32Array(hearing.span);
     span.set(samples.subarray(at, at + hearing.span));
@@ -109,13 +110,14 @@ async function transcribe(
     if (spoken === undefined && languages.size > 0) spoken = loudest(await decoder.next(start, feeds), languages);
     const mark = spoken === undefined ? [] : [languages.get(spoken) ?? []].flat();
     const written = await decoder.write(feeds, [...start, ...mark, ...marks], tokensMaxOfSpan, context);
-    const text = tokenizer.decode(written).trim();
+    const text = tokenizer.decode(written.tokens).trim();
     const end = Math.min(at + hearing.span, samples.length);
-    if (text !== '') segments.push({ start: at / hearing.rate, end: end / hearing.rate, text, tokens: written });
-    tokens += written.length;
+    if (text !== '') segments.push({ start: at / hearing.rate, end: end / hearing.rate, text, tokens: written.tokens });
+    tokens += written.tokens.length;
+    truncated ||= written.truncated;
   }
   const text = segments.map((each) => each.text).join(' ');
-  return { text, language: spoken, tokens, segments, duration: samples.length / hearing.rate };
+  return { text, truncated, language: spoken, tokens, segments, duration: samples.length / hearing.rate };
 }
 
 function featureTensor(features: Float32Array, bands: number, frames: number): Tensor {
