@@ -3,6 +3,7 @@ import type { Subprocess } from 'bun';
 import type { Clock } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { unpackError } from '../runtime/error-transport.ts';
+import { startChild } from '../runtime/start-child.ts';
 import type { LoadedInfo } from './backend.ts';
 import type { FromChild, ToChild } from './child/host-messages.ts';
 import { LargeArrays } from './child/large-arrays.ts';
@@ -79,14 +80,26 @@ export class ModelProcess {
     this.#lastHeardMs = deps.clock.monotonicMs();
     const [toChild, fromChild] = this.#memoryFiles;
     if (toChild !== undefined && fromChild !== undefined) this.#largeArrays = new LargeArrays(toChild, fromChild);
-    this.#child = Bun.spawn([process.execPath, deps.entry], {
-      ipc: (message) => this.#take(message as FromChild),
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'pipe', ...this.#memoryFiles],
-      env: { ...deps.environment },
-      onExit: (_child, code, signal) => this.#exited(signal === null ? `exit code ${code}` : `signal ${signal}`),
-    });
+    this.#child = this.#start();
     void this.#listen();
+  }
+
+  #start(): Subprocess<'ignore', 'ignore', 'pipe'> {
+    const { entry, environment } = this.#deps;
+    try {
+      return startChild('a process for a model', () =>
+        Bun.spawn([process.execPath, entry], {
+          ipc: (message) => this.#take(message as FromChild),
+          serialization: 'advanced',
+          stdio: ['ignore', 'ignore', 'pipe', ...this.#memoryFiles],
+          env: { ...environment },
+          onExit: (_child, code, signal) => this.#exited(signal === null ? `exit code ${code}` : `signal ${signal}`),
+        }),
+      );
+    } catch (error) {
+      for (const file of this.#memoryFiles) closeSync(file);
+      throw error;
+    }
   }
 
   /** Starts a child and has it load the model. Throws `model_load_failed`, also once the load is abandoned. */

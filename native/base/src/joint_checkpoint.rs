@@ -26,12 +26,13 @@ pub fn checkpoint_together(
     disk: BorrowedFd<'_>,
     until: Instant,
 ) -> Result<Vec<Outcome>, EngineError> {
-    checkpoint_with(indexes, until, || sync_file_system(disk))
+    checkpoint_with(indexes, until, thread::Builder::new, || sync_file_system(disk))
 }
 
 fn checkpoint_with(
     indexes: &[&dyn DerivedIndex],
     until: Instant,
+    new_thread: impl Fn() -> thread::Builder,
     sync: impl Fn() -> io::Result<()> + Sync,
 ) -> Result<Vec<Outcome>, EngineError> {
     if indexes.is_empty() {
@@ -40,17 +41,23 @@ fn checkpoint_with(
     let writers = thread::available_parallelism().map_or(1, usize::from).clamp(1, WRITERS_MAX);
     let shares: Vec<_> = indexes.chunks(indexes.len().div_ceil(writers)).collect();
     let shared = SharedSync::new(shares.len(), sync);
+    let mut members: Vec<_> = shares.iter().map(|_| shared.member()).collect();
+    let own = members.pop();
     thread::scope(|scope| {
-        let start = |&share| {
-            let member = shared.member();
-            scope.spawn(move || checkpoint_share(share, &member, until))
+        let start = |(member, &share)| {
+            let work = move || checkpoint_share(share, &member, until);
+            new_thread().spawn_scoped(scope, work).ok()
         };
-        let running: Vec<_> = shares.iter().map(start).collect();
+        let running: Vec<_> = members.into_iter().zip(&shares).map_while(start).collect();
+        // The calling thread does what is left: the last share, and those for which the system had no thread.
+        let left: Vec<_> = shares[running.len()..].concat();
+        let last = own.map(|member| checkpoint_share(&left, &member, until));
         let mut outcomes = Vec::with_capacity(indexes.len());
         for thread in running {
             let share = thread.join().unwrap_or_else(|_| Err(EngineError::internal("a checkpoint panicked")));
             outcomes.extend(share?);
         }
+        outcomes.extend(last.transpose()?.unwrap_or_default());
         Ok(outcomes)
     })
 }
@@ -166,7 +173,7 @@ mod tests {
 
     fn together(indexes: &[Counter], until: Instant, sync: impl Fn() -> io::Result<()> + Sync) -> Vec<Outcome> {
         let derived: Vec<&dyn DerivedIndex> = indexes.iter().map(|index| index as &dyn DerivedIndex).collect();
-        checkpoint_with(&derived, until, sync).expect("the syncs succeed")
+        checkpoint_with(&derived, until, thread::Builder::new, sync).expect("the syncs succeed")
     }
 
     #[test]
@@ -188,6 +195,26 @@ mod tests {
     }
 
     #[test]
+    fn without_another_thread_the_calling_one_makes_all_durable() {
+        let (scratch, syncs) = (Scratch::new("alone"), AtomicUsize::new(0));
+        let indexes = scratch.indexes(1..21);
+        let derived: Vec<&dyn DerivedIndex> = indexes.iter().map(|index| index as &dyn DerivedIndex).collect();
+        // No system has room for such a stack.
+        let impossible = || thread::Builder::new().stack_size(1 << 60);
+        let count = || {
+            syncs.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let outcomes = checkpoint_with(&derived, soon(), impossible, count).expect("the syncs succeed");
+        let sequences: Vec<_> =
+            outcomes.into_iter().map(|one| one.expect("begun").expect("durable").sequence).collect();
+        assert_eq!(sequences, (1..21).collect::<Vec<_>>());
+        assert_eq!(syncs.into_inner(), 2);
+        drop(indexes);
+        assert!((1..21).all(|at| scratch.durable(at) == Some(at)));
+    }
+
+    #[test]
     fn one_that_panics_keeps_no_other_from_becoming_durable() {
         let scratch = Scratch::new("panic");
         let indexes = scratch.indexes(98..101);
@@ -204,7 +231,7 @@ mod tests {
 
         let derived: Vec<&dyn DerivedIndex> = indexes.iter().map(|index| index as &dyn DerivedIndex).collect();
         let full = || Err(io::Error::from_raw_os_error(libc::ENOSPC));
-        assert!(checkpoint_with(&derived, soon(), full).is_err());
+        assert!(checkpoint_with(&derived, soon(), thread::Builder::new, full).is_err());
         drop(indexes);
         assert!((1..4).all(|at| scratch.durable(at).is_none()));
     }

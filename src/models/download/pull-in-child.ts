@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { entryFile } from '../../runtime/entry-file.ts';
+import { startChild } from '../../runtime/start-child.ts';
 import type { PullEntry, PullEvent } from './pull-model.ts';
 
 /** The download of a child process. Plain data. */
@@ -37,15 +38,17 @@ export async function pullInChild(
   { environment, clock, signal, onEvent }: PullInChildOptions,
 ): Promise<void> {
   let last: Exclude<FromPullChild, { type: 'event' }> | undefined;
-  const child = Bun.spawn([process.execPath, childFile], {
-    ipc(message: FromPullChild) {
-      if (message.type === 'event') onEvent?.(message.event);
-      else last = message;
-    },
-    serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'ignore'],
-    env: { ...environment },
-  });
+  const child = startChild('a process that fetches a model', () =>
+    Bun.spawn([process.execPath, childFile], {
+      ipc(message: FromPullChild) {
+        if (message.type === 'event') onEvent?.(message.event);
+        else last = message;
+      },
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 'ignore'],
+      env: { ...environment },
+    }),
+  );
   let cancelKill: (() => void) | undefined;
   const stop = () => {
     child.kill('SIGTERM');

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { entryFile } from '../../runtime/entry-file.ts';
+import { startChild } from '../../runtime/start-child.ts';
 import type { SqlAnswer, SqlOrder } from './sql-order.ts';
 
 /** Tells the process one thing and hears its answer. Fails with `invalid_query` and `limit_exceeded`. */
@@ -125,19 +126,22 @@ export class SqlProcesses {
 
   #start(): SqlProcess {
     const kibibytes = Math.ceil((ownBytes + this.#limits.memoryBytes) / 1024);
-    const child = Bun.spawn([...bounded, String(kibibytes), process.execPath, childFile], {
-      ipc: (answer: SqlAnswer) => started.answered(answer),
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'ignore'],
-      env: {},
-      onExit: () => {
-        this.#all.delete(started);
-        const at = this.#idle.indexOf(started);
-        if (at >= 0) this.#idle.splice(at, 1);
-        started.cancelIdle();
-        started.answered(undefined);
-      },
-    });
+    const command = [...bounded, String(kibibytes), process.execPath, childFile];
+    const child = startChild('a process for SQL', () =>
+      Bun.spawn(command, {
+        ipc: (answer: SqlAnswer) => started.answered(answer),
+        serialization: 'advanced',
+        stdio: ['ignore', 'ignore', 'ignore'],
+        env: {},
+        onExit: () => {
+          this.#all.delete(started);
+          const at = this.#idle.indexOf(started);
+          if (at >= 0) this.#idle.splice(at, 1);
+          started.cancelIdle();
+          started.answered(undefined);
+        },
+      }),
+    );
     child.unref();
     const started: SqlProcess = { child, answered: () => {}, cancelIdle: () => {} };
     this.#all.add(started);

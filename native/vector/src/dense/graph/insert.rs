@@ -114,7 +114,9 @@ pub fn insert_rows(graph: &mut Graph, mut insertion: Insertion<'_, '_>) -> Resul
         hands.copies
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // The calling thread links rows alone where the system has no other thread.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (1..threads).map_while(start).collect();
         copies.extend(work());
         others.into_iter().for_each(|other| copies.extend(other.join().expect("a thread that links rows")));
     });
