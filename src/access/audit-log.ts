@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
 import type { Clock } from '../lib/clock.ts';
 import { minuteMs } from '../lib/units.ts';
 
@@ -36,16 +36,19 @@ const strangersPerMinute = 60;
 
 /**
  * Records of who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the system before
- * its request is answered, so it outlives a kill of the process. A line that cannot be written fails no request.
+ * its request is answered, so it outlives a kill of the process. A line that cannot be written fails no request; the next one
+ * tells by `lost` how many there were.
  */
 export class AuditLog {
   readonly #deps: Deps;
   #descriptor: number | undefined;
   #bytes = 0;
-  #isFailing = false;
   #minuteStartMs = Number.NEGATIVE_INFINITY;
   #strangers = 0;
   #suppressed = 0;
+  #lost = 0;
+  /** The file ends within a line: the disk was full, or the machine went down. */
+  #isTorn = false;
 
   /** Throws when the file cannot be opened. */
   constructor(deps: Deps) {
@@ -57,20 +60,34 @@ export class AuditLog {
   record(entry: AuditEntry, { isStranger = false } = {}): void {
     const { clock, onFailed } = this.#deps;
     if (isStranger && this.#isSuppressed(clock.monotonicMs())) return;
-    const suppressed = this.#suppressed > 0 ? { suppressed: this.#suppressed } : {};
-    const line = `${JSON.stringify({ ts: new Date(clock.nowMs()).toISOString(), ...entry, ...suppressed })}\n`;
+    const counts = {
+      ...(this.#suppressed > 0 ? { suppressed: this.#suppressed } : {}),
+      ...(this.#lost > 0 ? { lost: this.#lost } : {}),
+    };
+    const line = `${JSON.stringify({ ts: new Date(clock.nowMs()).toISOString(), ...entry, ...counts })}\n`;
     try {
       this.#write(line);
       this.#suppressed = 0;
-      this.#isFailing = false;
+      this.#lost = 0;
     } catch (error) {
-      if (!this.#isFailing) onFailed(error);
-      this.#isFailing = true;
+      if (this.#lost === 0) onFailed(error);
+      this.#lost += 1;
+      this.#forgetFile();
     }
   }
 
   close(): void {
     if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+
+  /** The next line looks at what the file has become. */
+  #forgetFile(): void {
+    try {
+      this.close();
+    } catch {
+      // The descriptor is gone all the same.
+    }
     this.#descriptor = undefined;
   }
 
@@ -86,17 +103,23 @@ export class AuditLog {
   }
 
   #write(line: string): void {
-    const bytes = Buffer.from(line);
-    if (this.#bytes > 0 && this.#bytes + bytes.length > this.#deps.fileBytesMax) this.#rotate();
+    this.#open();
+    if (this.#bytes > 0 && this.#bytes + Buffer.byteLength(line) > this.#deps.fileBytesMax) this.#rotate();
+    const descriptor = this.#open();
+    const bytes = Buffer.from(this.#isTorn ? `\n${line}` : line);
     this.#bytes += bytes.length;
-    const written = writeSync(this.#open(), bytes);
+    const written = writeSync(descriptor, bytes);
     if (written < bytes.length) throw new Error('the audit log took only a part of a line');
+    this.#isTorn = false;
   }
 
   #open(): number {
     if (this.#descriptor === undefined) {
-      this.#descriptor = openSync(this.#deps.path, 'a', 0o600);
+      this.#descriptor = openSync(this.#deps.path, 'a+', 0o600);
       this.#bytes = fstatSync(this.#descriptor).size;
+      const last = Buffer.alloc(1);
+      this.#isTorn =
+        this.#bytes > 0 && readSync(this.#descriptor, last, 0, 1, this.#bytes - 1) === 1 && last[0] !== 0x0a;
     }
     return this.#descriptor;
   }

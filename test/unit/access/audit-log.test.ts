@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AuditEntry, AuditLog } from '../../../src/access/audit-log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
@@ -17,7 +17,7 @@ const linesOf = (path: string) =>
   readFileSync(path, 'utf8')
     .trimEnd()
     .split('\n')
-    .map((line) => JSON.parse(line) as AuditEntry & { ts: string; suppressed?: number });
+    .map((line) => JSON.parse(line) as AuditEntry & { ts: string; suppressed?: number; lost?: number });
 
 describe('the audit log', () => {
   test('is a file of the owner alone, and goes on after a restart', () => {
@@ -74,6 +74,23 @@ describe('the audit log', () => {
     mkdirSync(join(`${path}.2`, 'x'), { recursive: true });
     for (let number = 0; number < 40; number += 1) log.record(entry);
     expect(failures).toHaveLength(1);
+    for (const end of ['.1', '.2']) rmSync(`${path}${end}`, { recursive: true });
+    log.record({ ...entry, user: 'after' });
+    log.record({ ...entry, user: 'later' });
     log.close();
+    const [after, later] = linesOf(path);
+    expect(after).toMatchObject({ user: 'after', lost: 40 - linesOf(`${path}.1`).length });
+    expect(later).not.toHaveProperty('lost');
+  });
+
+  test('begins a line of its own behind one that a full disk has cut', () => {
+    using directory = new TemporaryDirectory();
+    const path = join(directory.path, 'audit.jsonl');
+    writeFileSync(path, '{"ts":"2026-01-01T00:00:00.000Z","us');
+    const { log } = opened(directory.path);
+    log.record(entry);
+    log.close();
+    const [, line = ''] = readFileSync(path, 'utf8').split('\n');
+    expect(JSON.parse(line)).toMatchObject({ user: 'ann' });
   });
 });
