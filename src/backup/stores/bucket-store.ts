@@ -20,6 +20,8 @@ const attemptTimeoutMs = 120_000;
 /** An upload to a store that is silent does not end, also when it is given up. */
 const giveUpTimeoutMs = 5_000;
 const listPagesMax = 1_000;
+/** Sorts behind every character of a name: behind all that is in a folder. */
+const behindNames = '~';
 
 /** A prefix in the bucket of an S3-compatible service. Reads and small writes are tried again; a payload is one upload. */
 export class BucketStore implements ObjectStore {
@@ -112,20 +114,26 @@ export class BucketStore implements ObjectStore {
     const names: string[] = [];
     let last = `${this.#prefix}${after}`;
     for (let page = 0; page < listPagesMax; page += 1) {
-      const listing = await this.#again(() =>
-        this.#deps.client().list({ prefix: `${this.#prefix}${prefix}`, startAfter: last, maxKeys: 1_000 }),
-      );
+      // The files of backups, which lie in folders, are many times as many as their manifests.
+      const asked = { prefix: `${this.#prefix}${prefix}`, delimiter: '/', startAfter: last, maxKeys: 1_000 };
+      const listing = await this.#again(() => this.#deps.client().list(asked));
       const keys = (listing.contents ?? []).map(({ key }) => key);
       for (const key of keys) {
         const name = key.slice(this.#prefix.length);
         if (key.startsWith(this.#prefix) && isObjectName(name) && !name.includes('/') && name > after) names.push(name);
       }
-      const next = keys.at(-1);
-      if (names.length > limit || !listing.isTruncated || next === undefined || next <= last) break;
+      if (names.length > limit || !listing.isTruncated) {
+        names.sort();
+        return { names: names.slice(0, limit), more: names.length > limit };
+      }
+      const folders = (listing.commonPrefixes ?? []).map((folder) => `${folder.prefix}${behindNames}`);
+      const next = [...keys, ...folders].sort().at(-1);
+      if (next === undefined || next <= last) break;
       last = next;
     }
-    names.sort();
-    return { names: names.slice(0, limit), more: names.length > limit };
+    // What was found is not all that there is.
+    const message = 'the object store does not come to the end of its list; keep backups at a prefix of their own';
+    throw new ServiceError('location_unavailable', message);
   }
 
   async remove(name: string): Promise<void> {

@@ -116,3 +116,53 @@ describe('B04: a bucket that takes a request and never answers', () => {
     expect(bucket.silences.length).toBeGreaterThan(0);
   });
 });
+
+/** The answer of a bucket with these keys, as S3 lists them. */
+function listing(keys: readonly string[], url: string): Response {
+  const { searchParams } = new URL(url);
+  const [delimiter, after, most] = ['delimiter', 'start-after', 'max-keys'].map((name) => searchParams.get(name) ?? '');
+  const items = new Set<string>();
+  for (const key of keys.filter((each) => each > (after ?? '')).toSorted()) {
+    const end = delimiter === '' ? -1 : key.indexOf(delimiter ?? '');
+    items.add(end < 0 ? key : key.slice(0, end + 1));
+  }
+  const page = [...items].slice(0, Number(most));
+  const shown = page.map((item) =>
+    item.endsWith('/')
+      ? `<CommonPrefixes><Prefix>${item}</Prefix></CommonPrefixes>`
+      : `<Contents><Key>${item}</Key><Size>1</Size></Contents>`,
+  );
+  const truncated = page.length < items.size;
+  const body = `<ListBucketResult><IsTruncated>${truncated}</IsTruncated>${shown.join('')}</ListBucketResult>`;
+  return new Response(`<?xml version="1.0" encoding="UTF-8"?>${body}`, {
+    headers: { 'content-type': 'application/xml' },
+  });
+}
+
+describe('a list of a bucket', () => {
+  const manifest = (id: number) => `b${String(id).padStart(4, '0')}-cluster-metadata.json`;
+
+  test('passes over the files of backups, however many they are', async () => {
+    const ids = Array.from({ length: 1_200 }, (_, id) => id);
+    const files = ids.flatMap((id) => Array.from({ length: 20 }, (_, at) => `b${String(id).padStart(4, '0')}/g/${at}`));
+    let requests = 0;
+    await using bucket = new SilentBucket(({ url }) => {
+      requests += 1;
+      return listing([...ids.map(manifest), ...files], url);
+    });
+    const all = await bucket.store.list({ prefix: '', after: '', limit: 10_000 });
+    expect([all.names.length, all.more]).toEqual([1_200, false]);
+    expect(all.names).toEqual(ids.map(manifest));
+    expect(requests).toBeLessThan(5);
+    const some = await bucket.store.list({ prefix: '', after: manifest(1_100), limit: 50 });
+    expect([some.names[0], some.names.length, some.more]).toEqual([manifest(1_101), 50, true]);
+  });
+
+  test('that does not come to its end is an error, not a shorter list', async () => {
+    const first = `<Contents><Key>${manifest(1)}</Key><Size>1</Size></Contents>`;
+    const body = `<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><IsTruncated>true</IsTruncated>${first}</ListBucketResult>`;
+    await using bucket = new SilentBucket(() => new Response(body, { headers: { 'content-type': 'application/xml' } }));
+    const listed = bucket.store.list({ prefix: '', after: '', limit: 10 });
+    expect(await failureOf(listed)).toMatchObject({ code: 'location_unavailable' });
+  });
+});
