@@ -1,16 +1,21 @@
 import { ConfigError } from './config-error.ts';
+import { repeatedKey } from './repeated-keys.ts';
 
 type ReadFile = (path: string) => string;
 
 /** Dotted keys of a YAML or JSON file; a mapping without members has its own. Throws `ConfigError`. */
 export function readConfigFile(path: string, readFile: ReadFile): Map<string, unknown> {
   const source = readText(path, readFile);
+  const format = path.endsWith('.json') ? 'json' : 'yaml';
   let parsed: unknown;
   try {
-    parsed = path.endsWith('.json') ? JSON.parse(source) : Bun.YAML.parse(source);
+    parsed = format === 'json' ? JSON.parse(source) : Bun.YAML.parse(source);
   } catch (error) {
     throw new ConfigError(`${path} is not valid: ${error instanceof Error ? error.message : String(error)}`);
   }
+  const repeated = repeatedKey(source, format);
+  if (repeated !== undefined)
+    throw new ConfigError(`${path} has the key "${repeated}" twice; put its members together`);
   const flat = new Map<string, unknown>();
   if (parsed !== null && parsed !== undefined) flatten(path, '', parsed, flat);
   return flat;
@@ -28,6 +33,7 @@ export function readText(path: string, readFile: ReadFile): string {
 function flatten(path: string, prefix: string, value: unknown, flat: Map<string, unknown>): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     if (prefix === '') throw new ConfigError(`${path} must hold a mapping of sections`);
+    if (flat.has(prefix)) throw new ConfigError(`${path} has "${prefix}" twice, as a key and within its section`);
     flat.set(prefix, value);
     return;
   }

@@ -103,15 +103,21 @@ function lookUp(option: Option<unknown>, sources: ConfigSources, fromFile: Reado
   if (flag !== undefined) return { origin: 'flag', raw: flag, where: option.flag ?? '' };
   const variable = variableOf(option.key);
   const text = sources.environment[variable];
-  if (text !== undefined) return { origin: 'environment', raw: text, where: variable };
   const secretFile = option.secret ? sources.environment[`${variable}_FILE`] : undefined;
+  if (text !== undefined && secretFile !== undefined) {
+    throw new ConfigError(`${variable} and ${variable}_FILE are both set; leave out one of them`);
+  }
+  if (text !== undefined) return { origin: 'environment', raw: text, where: variable };
   if (secretFile !== undefined) {
     return { origin: 'environment', raw: readText(secretFile, sources.readFile).trim(), where: `${variable}_FILE` };
   }
-  for (const key of [option.key, ...(option.aliases ?? [])]) {
-    if (fromFile.has(key)) return { origin: 'file', raw: fromFile.get(key), where: `"${key}" in ${sources.file}` };
+  const [key, ...others] = [option.key, ...(option.aliases ?? [])].filter((each) => fromFile.has(each));
+  if (key === undefined) return { origin: 'default', where: '' };
+  const other = others.find((each) => !Bun.deepEquals(fromFile.get(each), fromFile.get(key)));
+  if (other !== undefined) {
+    throw new ConfigError(`"${key}" and "${other}" in ${sources.file} mean the same and differ; leave out one of them`);
   }
-  return { origin: 'default', where: '' };
+  return { origin: 'file', raw: fromFile.get(key), where: `"${key}" in ${sources.file}` };
 }
 
 function read(option: Option<unknown>, raw: unknown, where: string): unknown {

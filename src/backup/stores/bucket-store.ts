@@ -131,7 +131,7 @@ export class BucketStore implements ObjectStore {
       if (next === undefined || next <= last) break;
       last = next;
     }
-    // What was found is not all that there is.
+    // There are more than were found.
     const message = 'the object store does not come to the end of its list; keep backups at a prefix of their own';
     throw new ServiceError('location_unavailable', message);
   }

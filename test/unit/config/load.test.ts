@@ -55,6 +55,22 @@ describe('layers', () => {
     expect([json.metricsPort, json.port]).toEqual([9, 7]);
   });
 
+  test('a key that a file has twice is refused: no section is left out without a word', () => {
+    const twice = (file: string, path?: string) => complaint({ file, ...(path === undefined ? {} : { path }) });
+    const auth = 'auth:\n  enabled: true\nlog:\n  level: info\nauth:\n  # more\n  realm: x\n';
+    expect(twice(auth)).toContain('has the key "auth" twice');
+    expect(twice('server:\n  port: 1\n  "port": 2\n')).toContain('has the key "server.port" twice');
+    expect(twice('{"server": {"port": 1}, "log": {"level": "info"}, "server": {}}', 'c.json')).toContain(
+      '"server" twice',
+    );
+    expect(twice('{"server": {"port": 1, "p\\u006frt": 2}}', 'c.json')).toContain('"server.port" twice');
+    expect(twice('server.port: 1\nserver:\n  port: 2\n')).toContain('"server.port" twice');
+    expect(twice('enable_auth: true\nauth:\n  enabled: false\n')).toContain('mean the same and differ');
+    expect(twice('enable_auth: true\nauth:\n  enabled: true\n')).toBe('accepted');
+    const environment = { SUNDEW__PARTNER__CLIENT_SECRET: 'a', SUNDEW__PARTNER__CLIENT_SECRET_FILE: '/b' };
+    expect(complaint({ environment })).toContain('are both set');
+  });
+
   test('an empty file is no file', () => {
     expect(loadConfig(sources({ file: '' })).config.port).toBe(8080);
   });
