@@ -311,6 +311,7 @@ export class Storage {
 export async function openStorage(options: StorageOptions): Promise<Storage> {
   const directory = new DataDirectory(options.directory);
   const { creates = true } = options;
+  directory.refuseLongPath();
   if (creates) directory.make();
   const hasFormat = checkDataFormat(directory);
   if (!hasFormat && !creates) throw notThere(directory);

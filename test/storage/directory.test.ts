@@ -1,21 +1,32 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/lib/clock.ts';
 import { DataDirectory } from '../../src/storage/directory/data-directory.ts';
 import { DataLock } from '../../src/storage/directory/data-lock.ts';
+import { FileLock } from '../../src/storage/directory/file-lock.ts';
 import { openStorage } from '../../src/storage/open-storage.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
 
 setDefaultTimeout(120_000);
 
 const holder = new URL('./lock-holder.ts', import.meta.url).pathname;
+const reader = new URL('./lock-reader.ts', import.meta.url).pathname;
 
 test('a directory belongs to one process, and the kernel gives it back when that dies', async () => {
   using directory = temporaryDirectory();
   const child = Bun.spawn([process.execPath, holder, directory.path], { stdout: 'pipe', stderr: 'inherit' });
-  const reader = child.stdout.getReader();
-  await reader.read();
+  await child.stdout.getReader().read();
   expect(await failure(openTestStorage(directory.path))).toMatchObject({
     problem: 'locked',
     message: `${directory.path} is in use by process ${child.pid}`,
@@ -26,6 +37,18 @@ test('a directory belongs to one process, and the kernel gives it back when that
   expect(readFileSync(join(directory.path, 'LOCK.pid'), 'utf8').trim()).toBe(String(child.pid));
   const lock = DataLock.acquire(new DataDirectory(directory.path));
   lock.release();
+});
+
+test('of processes that begin to take a directory at one moment, one has it when the others have gone back', async () => {
+  using directory = temporaryDirectory();
+  const path = join(directory.path, 'LOCK');
+  const child = Bun.spawn([process.execPath, reader, path], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' });
+  await child.stdout.getReader().read();
+  child.stdin.write('go back\n');
+  await child.stdin.flush();
+  using lock = FileLock.acquire(path) as FileLock;
+  expect(lock).toBeInstanceOf(FileLock);
+  child.kill();
 });
 
 test('a directory that cannot be written is refused with what to do', () => {
@@ -53,6 +76,22 @@ test.each(['a file', 'a place below a file', 'a place where nobody makes anythin
     expect(readFileSync(file, 'utf8')).toBe('text');
   },
 );
+
+test('a path that is too long for the files inside is refused before anything is made, also behind a link', async () => {
+  using directory = temporaryDirectory();
+  const below = (bytes: number) => join(directory.path, ...Array.from({ length: 5 }, () => 'd'.repeat(bytes)));
+  const [long, link] = [below(100), join(directory.path, 'link')];
+  const refused = { problem: 'too_long', hint: 'give a directory with a shorter path, with --data-dir' };
+  expect(await failure(openTestStorage(long))).toMatchObject(refused);
+  expect(existsSync(join(long, '..', '..', '..', '..'))).toBe(false);
+  mkdirSync(long, { recursive: true });
+  symlinkSync(long, link);
+  expect(await failure(openTestStorage(link))).toMatchObject(refused);
+  const longest = below(60);
+  const storage = await openTestStorage(longest);
+  await createTable(storage);
+  await storage.close();
+});
 
 test("a directory that is made is its owner's alone, and one that was there keeps its mode", async () => {
   using directory = temporaryDirectory();

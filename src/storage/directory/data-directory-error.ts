@@ -1,4 +1,4 @@
-type DataDirectoryProblem = 'locked' | 'newer_format' | 'damaged' | 'missing' | 'not_writable' | 'foreign';
+type DataDirectoryProblem = 'locked' | 'newer_format' | 'damaged' | 'missing' | 'not_writable' | 'foreign' | 'too_long';
 
 /** A data directory cannot be used as it is. The message says why, the hint what to do; both are for the operator. */
 export class DataDirectoryError extends Error {

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import type { RangeId } from '../write-request.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
 import { fileBytes } from './disk-usage.ts';
@@ -10,6 +10,9 @@ export interface NamedRange {
   readonly generation: number;
   readonly incarnations: ReadonlySet<number>;
 }
+
+/** SQLite opens files by paths of up to 512 bytes, links resolved; those inside are up to a hundred bytes longer. */
+const pathBytesMax = 400;
 
 /** Paths inside a data directory. */
 export class DataDirectory {
@@ -75,6 +78,17 @@ export class DataDirectory {
     const hasLog = ([rangeId, { generation }]: [RangeId, NamedRange]) =>
       fileBytes(`${this.documentsFile(rangeId, generation)}-wal`) > 0;
     return [...current].filter(hasLog).map(([rangeId]) => rangeId);
+  }
+
+  /** Fails with `too_long` where files inside could not be opened. */
+  refuseLongPath(): void {
+    const bytes = Buffer.byteLength(existsSync(this.root) ? realpathSync(this.root) : resolve(this.root));
+    if (bytes <= pathBytesMax) return;
+    throw new DataDirectoryError(
+      'too_long',
+      `the path of the data directory has ${bytes} bytes, and ${pathBytesMax} are the most`,
+      'give a directory with a shorter path, with --data-dir',
+    );
   }
 
   /** Makes it where it is missing, or fails with `not_writable`. */

@@ -1,6 +1,9 @@
 import { Database, SQLiteError } from 'bun:sqlite';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 
+/** How long processes that want the lock at one moment may need to let one of them have it, milliseconds. */
+const raceMs = 250;
+
 /**
  * A lock that one process holds: an exclusive SQLite lock on a file, which the kernel takes back however the process
  * ends. The pid beside it, in `<file>.pid`, is for people only. Nothing else of the process may open the lock file:
@@ -20,7 +23,8 @@ export class FileLock implements Disposable {
     const pidFile = `${path}.pid`;
     const database = new Database(path, { create: true, readwrite: true });
     try {
-      database.run('PRAGMA locking_mode = EXCLUSIVE');
+      // SQLite takes the lock in steps: of processes that begin at one moment, one goes on once the others have gone back.
+      database.run(`PRAGMA busy_timeout = ${raceMs}`);
       // The lock is all that is wanted of the file: no journal on disk, which a full disk would refuse.
       database.run('PRAGMA journal_mode = MEMORY');
       database.run('BEGIN EXCLUSIVE');
