@@ -91,6 +91,12 @@ pub fn run(index: &Arc<TextIndex>, plan: &QueryPlan) -> Hits {
     query(std::slice::from_ref(index), plan, &CancelFlag::default()).expect("the query runs")
 }
 
+/// Whether the query is refused, in place of finding nothing.
+pub fn is_refused(index: &Arc<TextIndex>, node: Value) -> bool {
+    let answer = query(std::slice::from_ref(index), &plan(node), &CancelFlag::default());
+    answer.is_err_and(|error| error.code == "invalid_query")
+}
+
 /// The ordinals of the matches, ascending.
 pub fn matching(index: &Arc<TextIndex>, query: Value) -> Vec<u32> {
     let mut ordinals: Vec<u32> = run(index, &plan(query)).hits.iter().map(|hit| hit.ordinal).collect();

@@ -2,7 +2,6 @@
 
 use crate::full_text::plan::CalendarInterval;
 
-const NANOSECONDS: i64 = 1_000_000_000;
 const DAY_SECONDS: i64 = 86_400;
 
 /// Days since 1970 of the first of a month; months count from January 1970. The proleptic Gregorian calendar, by years
@@ -29,9 +28,8 @@ fn month_of_day(day: i64) -> i64 {
 }
 
 impl CalendarInterval {
-    /// The number of the interval that holds a time in nanoseconds since 1970.
-    pub fn number_of(self, nanoseconds: i64) -> i64 {
-        let seconds = nanoseconds.div_euclid(NANOSECONDS);
+    /// The number of the interval that holds a second since 1970.
+    pub fn number_of(self, seconds: i64) -> i64 {
         let day = seconds.div_euclid(DAY_SECONDS);
         match self {
             Self::Minute => seconds.div_euclid(60),
@@ -62,10 +60,10 @@ impl CalendarInterval {
 #[cfg(test)]
 mod tests {
     use super::CalendarInterval;
-    use crate::full_text::dates::parse_date;
+    use crate::full_text::dates::{parse_date, seconds_of};
 
     fn seconds(text: &str) -> i64 {
-        parse_date(text).expect("a date").into_timestamp_secs()
+        seconds_of(parse_date(text).expect("a date").into_timestamp_nanos())
     }
 
     #[test]
@@ -81,9 +79,10 @@ mod tests {
             (CalendarInterval::Quarter, "2023-06-30T23:59:59Z", "2023-04-01"),
             (CalendarInterval::Year, "1701-01-01", "1701-01-01"),
             (CalendarInterval::Year, "2261-12-31", "2261-01-01"),
+            (CalendarInterval::Week, "0001-01-01", "0001-01-01"),
+            (CalendarInterval::Week, "9999-12-31T23:59:59.9Z", "9999-12-27"),
         ] {
-            let number = interval.number_of(parse_date(time).expect("a date").into_timestamp_nanos());
-            assert_eq!(interval.start_of(number), seconds(start), "{interval:?} of {time}");
+            assert_eq!(interval.start_of(interval.number_of(seconds(time))), seconds(start), "{interval:?} of {time}");
         }
     }
 
@@ -94,10 +93,8 @@ mod tests {
         {
             for number in -1200..1200 {
                 let (start, next) = (interval.start_of(number), interval.start_of(number + 1));
-                if let Some(nanoseconds) = start.checked_mul(1_000_000_000) {
-                    assert_eq!(interval.number_of(nanoseconds), number, "{interval:?}");
-                    assert_eq!(interval.number_of(nanoseconds - 1), number - 1, "{interval:?}");
-                }
+                assert_eq!(interval.number_of(start), number, "{interval:?}");
+                assert_eq!(interval.number_of(start - 1), number - 1, "{interval:?}");
                 assert!(next > start);
             }
         }

@@ -11,8 +11,9 @@ use super::collect::group_keys::{number_of_bits, plan_date};
 use super::context::Context;
 use super::geo::geohash;
 use super::significance::Frequencies;
-use super::value_text::{date_text_of_nanoseconds, milliseconds_of, number_json};
+use super::value_text::{milliseconds_of, number_json};
 use crate::error::EngineError;
+use crate::full_text::dates::{date_text, date_text_of_nanoseconds};
 use crate::full_text::plan::{Aggregation, AggregationKind, CalendarInterval, SignificanceAlgorithm};
 
 /// An object with a member for each aggregation of `list`.
@@ -91,10 +92,9 @@ impl Renderer<'_> {
                     let mut members = Map::new();
                     for (name, text) in [("from", &range.from), ("to", &range.to)] {
                         if let Some(text) = text {
-                            let nanoseconds = plan_date(text)?;
-                            members.insert(name.to_owned(), number_json(milliseconds_of(nanoseconds)));
-                            let shown = date_text_of_nanoseconds(i128::from(nanoseconds));
-                            members.insert(format!("{name}_as_string"), Value::from(shown));
+                            let date = plan_date(text)?;
+                            members.insert(name.to_owned(), number_json(milliseconds_of(date)));
+                            members.insert(format!("{name}_as_string"), Value::from(date_text(date)));
                         }
                     }
                     Ok((range.name.as_str(), members))
@@ -307,7 +307,7 @@ fn key_members(of: &AggregationKind, key: &BucketKey) -> Map<String, Value> {
     };
     let shown = match key {
         BucketKey::Text(_) | BucketKey::Cell(_) => None,
-        BucketKey::Date(nanoseconds) => Some(date_text_of_nanoseconds(i128::from(*nanoseconds))),
+        BucketKey::Date(date) => Some(date_text(*date)),
         _ => Some(value.to_string()),
     };
     let mut members = Map::new();
@@ -320,7 +320,7 @@ fn key_members(of: &AggregationKind, key: &BucketKey) -> Map<String, Value> {
 fn key_json(key: &BucketKey) -> Value {
     match key {
         BucketKey::Number(bits) => number_json(number_of_bits(*bits)),
-        BucketKey::Date(nanoseconds) => number_json(milliseconds_of(*nanoseconds)),
+        BucketKey::Date(date) => number_json(milliseconds_of(*date)),
         BucketKey::Text(text) => Value::from(&**text),
         BucketKey::Boolean(boolean) => Value::from(*boolean),
         BucketKey::Numbered(number) => Value::from(*number),
@@ -332,7 +332,7 @@ fn key_json(key: &BucketKey) -> Value {
 /// Inside of a combination a date is readable: there is no second member to show it in.
 fn key_json_in_tuple(key: &BucketKey) -> Value {
     match key {
-        BucketKey::Date(nanoseconds) => Value::from(date_text_of_nanoseconds(i128::from(*nanoseconds))),
+        BucketKey::Date(date) => Value::from(date_text(*date)),
         other => key_json(other),
     }
 }

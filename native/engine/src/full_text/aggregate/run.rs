@@ -21,7 +21,9 @@ use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::KEY;
 use crate::full_text::plan::{Aggregation, AggregationKind, AggregationPlan, Background};
 use crate::full_text::plan::{Node, QueryPlan};
-use crate::full_text::query::{BitsQuery, Deadline, IndexFields, RangeView, Visible, filtered_query, query_pool};
+use crate::full_text::query::{
+    BitsQuery, Deadline, IndexFields, RangeView, Visible, check_field, filtered_query, query_pool,
+};
 
 /// Documents that the collectors take at a time.
 const BLOCK_DOCS: usize = 2048;
@@ -117,19 +119,13 @@ fn aggregate_matches(
     Ok(Aggregated { json: answer.to_string(), total, is_partial, counted })
 }
 
-/// Refuses paths whose strings have no exact form where whole values are asked for.
+/// Refuses paths that are not indexed, and those whose strings have no exact form where whole values are asked for.
 fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineError> {
     for aggregation in list {
-        let fields = match &aggregation.of {
-            AggregationKind::Terms { fields, .. } => fields.as_slice(),
-            AggregationKind::SignificantTerms { field, .. } | AggregationKind::Cardinality { field, .. } => {
-                std::slice::from_ref(field)
-            }
-            _ => &[],
-        };
-        if let Some(field) =
-            fields.iter().find(|field| field.as_str() != KEY && index.mapping.facts_of(field).has_only_text)
-        {
+        let fields = aggregation.of.fields();
+        fields.iter().try_for_each(|field| check_field(index, field))?;
+        let has_only_text = |field: &&String| field.as_str() != KEY && index.mapping.facts_of(field).has_only_text;
+        if let Some(field) = fields.iter().find(has_only_text).filter(|_| aggregation.of.takes_strings()) {
             return Err(EngineError::new(
                 "invalid_query",
                 format!(

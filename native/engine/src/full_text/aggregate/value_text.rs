@@ -1,15 +1,16 @@
 //! Numbers and dates as answers show them.
 
 use serde_json::Value;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
+use crate::full_text::dates::{date_text_of_nanoseconds, nanoseconds_of};
 use crate::json::INTEGER_MAX;
 
-const MILLISECOND: i64 = 1_000_000;
+const MILLISECOND: i128 = 1_000_000;
 
-/// Milliseconds of a time in nanoseconds, exact to the microsecond: as a double, nanoseconds of today are not.
-pub fn milliseconds_of(nanoseconds: i64) -> f64 {
+/// Milliseconds since 1970 of a date, given as its bits, exact to the microsecond for dates near today: as a double,
+/// nanoseconds are not.
+pub fn milliseconds_of(date: i64) -> f64 {
+    let nanoseconds = nanoseconds_of(date);
     let below = nanoseconds.rem_euclid(MILLISECOND) as f64 / MILLISECOND as f64;
     nanoseconds.div_euclid(MILLISECOND) as f64 + below
 }
@@ -24,13 +25,8 @@ pub fn number_json(number: f64) -> Value {
 }
 
 /// RFC 3339 in UTC of milliseconds since 1970.
-pub fn date_text(milliseconds: f64) -> String {
+pub fn date_text_of_milliseconds(milliseconds: f64) -> String {
     let whole = milliseconds.floor();
     let microseconds = ((milliseconds - whole) * 1e3).round();
-    date_text_of_nanoseconds(whole as i128 * i128::from(MILLISECOND) + microseconds as i128 * 1_000)
-}
-
-pub fn date_text_of_nanoseconds(nanoseconds: i128) -> String {
-    let time = OffsetDateTime::from_unix_timestamp_nanos(nanoseconds).ok();
-    time.and_then(|time| time.format(&Rfc3339).ok()).unwrap_or_default()
+    date_text_of_nanoseconds(whole as i128 * MILLISECOND + microseconds as i128 * 1_000)
 }

@@ -9,7 +9,7 @@ use tantivy::tokenizer::{Token, TokenStream};
 
 use super::stems::{StemLanguage, Stems};
 
-/// Longer tokens are dropped, bytes.
+/// Longer words are cut to as many bytes, longer tokens of other kinds dropped.
 pub const TOKEN_BYTES_MAX: usize = 255;
 
 #[derive(Clone, Copy)]
@@ -79,6 +79,7 @@ impl<'a> WordStream<'a> {
             let position = self.next_position;
             self.next_position += 1;
             if is_ascii {
+                let range = range.start..range.end.min(range.start + TOKEN_BYTES_MAX);
                 if !is_dropped(&self.text[range.clone()]) {
                     return Some((&self.text, range, position));
                 }
@@ -199,7 +200,7 @@ impl<'a> WordStream<'a> {
         }
     }
 
-    /// Writes a word, in lowercase, into the token.
+    /// Writes a word, in lowercase and cut to the length of a token, into the token.
     fn set_token(&mut self, Found { range, is_ascii }: Found) {
         let token = &mut self.token;
         token.offset_from = range.start;
@@ -207,7 +208,7 @@ impl<'a> WordStream<'a> {
         token.text.clear();
         let word = &self.text[range];
         if is_ascii {
-            token.text.push_str(word);
+            token.text.push_str(&word[..word.len().min(TOKEN_BYTES_MAX)]);
             token.text.make_ascii_lowercase();
             return;
         }
@@ -217,6 +218,7 @@ impl<'a> WordStream<'a> {
                 other => token.text.extend(other.to_lowercase()),
             }
         }
+        token.text.truncate(token.text.floor_char_boundary(TOKEN_BYTES_MAX));
     }
 }
 
@@ -251,7 +253,7 @@ impl TokenStream for WordStream<'_> {
 
 /// Words that are no token.
 fn is_dropped(word: &str) -> bool {
-    word.len() > TOKEN_BYTES_MAX || word.bytes().all(|byte| byte == b'_')
+    word.bytes().all(|byte| byte == b'_')
 }
 
 fn is_ascii_word(byte: u8, letters_only: bool) -> bool {

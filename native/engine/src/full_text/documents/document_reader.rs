@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use tantivy::DateTime;
 
 use crate::frame::Row;
 use crate::full_text::analysis::Analyzer;
-use crate::full_text::dates::parse_date;
+use crate::full_text::dates::{date_of, parse_date};
 use crate::full_text::documents::geo_values::{points_of, shape_of};
 use crate::full_text::fields::Fields;
 use crate::full_text::mapping::{FieldRule, GeoForm, PathTable, TIMESTAMP, TableMapping, TextTarget};
@@ -128,7 +127,7 @@ impl Target<'_> {
     /// The time of the write is a member of every document; it stands beside the bodies that do not say it.
     fn take_written(&mut self, milliseconds: u64) {
         let node = self.table.child(crate::full_text::mapping::ROOT, TIMESTAMP);
-        self.push(node, Scalar::Date(DateTime::from_timestamp_millis(milliseconds as i64)));
+        self.push(node, Scalar::Date(date_of(i128::from(milliseconds) * 1_000_000)));
     }
 
     fn take_string(&mut self, node: u32, text: &str) {

@@ -35,6 +35,18 @@ impl SchemaCursor {
         }
     }
 
+    /// Whether the schema says of the values here that they are not indexed, by `x-service-index` or by their types. Of an
+    /// object without types it says nothing: its members speak for themselves.
+    pub fn is_left_out(&self) -> bool {
+        let Self::Declared { schema, in_all, .. } = self else { return false };
+        self.is_switched_off() || (extension(schema, "types").is_some() && !property_rule(schema, *in_all).is_indexed())
+    }
+
+    /// Nothing here, and nothing below, is indexed.
+    pub fn is_switched_off(&self) -> bool {
+        matches!(self, Self::Declared { schema, .. } if extension(schema, "index") == Some(&Value::Bool(false)))
+    }
+
     /// Whether a property of this name is declared.
     pub fn declares(&self, name: &str) -> bool {
         match self {

@@ -29,6 +29,8 @@ pub struct PathFacts {
     pub may_lack_words: bool,
     /// A query without a field searches the path. Types that differ are searched alike: their texts lie together.
     pub is_searched: bool,
+    /// Every document type declares that the path is not indexed: nothing can be said of its values.
+    pub is_left_out: bool,
     /// Documents may hold strings here, but only as analysed words.
     pub has_only_text: bool,
     /// The strings of some documents have no column.
@@ -70,6 +72,7 @@ mod tests {
             exact_paths: vec![ExactPath { path: path.to_owned(), types: None }],
             may_lack_words: false,
             is_searched: true,
+            is_left_out: false,
             has_only_text: false,
             may_lack_values: false,
             may_have_words: false,

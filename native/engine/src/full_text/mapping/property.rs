@@ -45,7 +45,8 @@ fn unannotated_rule(schema: &Value, analyzer: Option<Analyzer>) -> FieldRule {
         text.analyzer = analyzer;
     }
     let types = json_types(schema);
-    if types.is_empty() {
+    // Of the elements of an array nothing is said here: where their schema is known it stands in place of the array's.
+    if types.is_empty() || types.contains(&"array") {
         return rule;
     }
     let is_date = matches!(schema["format"].as_str(), Some("date-time" | "date"));

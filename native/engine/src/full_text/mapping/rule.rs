@@ -52,6 +52,12 @@ impl FieldRule {
         Self::default()
     }
 
+    /// Whether anything of a value is.
+    pub fn is_indexed(&self) -> bool {
+        let has_values = self.exact || self.date || self.number || self.boolean;
+        has_values || !self.texts.is_empty() || self.geo != GeoForm::None
+    }
+
     /// A value whose type nobody declared.
     pub fn inferred() -> Self {
         Self {

@@ -123,6 +123,23 @@ impl TableMapping {
         FieldRule { in_all: rule.in_all && !self.searches_artifacts, ..rule }
     }
 
+    /// Members that the server adds are never declared.
+    fn is_left_out(&self, path: &str) -> bool {
+        let is_left_out = |document_type: usize| {
+            let (mut cursor, mut rest) = (self.root_of(document_type), Some(path));
+            while let Some(names) = rest {
+                if cursor.is_switched_off() {
+                    return true;
+                }
+                let name = first_name(&cursor, names);
+                cursor = self.child_of(&cursor, names.len() == path.len(), name);
+                rest = names.get(name.len() + 1..);
+            }
+            cursor.is_left_out()
+        };
+        !path.starts_with('_') && !self.types.is_empty() && (0..self.types.len()).all(is_left_out)
+    }
+
     /// The rules of strings at `path` in documents of each type, and whether the type declares the path. Documents of
     /// no type exist only where types are not enforced.
     fn rules_by_type(&self, path: &str) -> Vec<(FieldRule, bool)> {
@@ -164,6 +181,7 @@ impl TableMapping {
             may_lack_words: self.values_only || analyzers.is_empty() || is_exact_only,
             analyzers,
             is_searched: self.is_searched(path),
+            is_left_out: self.is_left_out(path),
             has_only_text: has_words && !has_values && exact_paths.is_empty(),
             may_lack_values: rules.iter().any(|rule| rule.words_only),
             may_have_words: has_words || rules.is_empty(),

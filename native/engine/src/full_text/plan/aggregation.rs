@@ -102,6 +102,30 @@ pub enum AggregationKind {
     },
 }
 
+impl AggregationKind {
+    /// Paths whose values are aggregated; none for the number of documents.
+    pub fn fields(&self) -> &[String] {
+        match self {
+            Self::Count { field } => field.as_slice(),
+            Self::Terms { fields, .. } => fields,
+            Self::Numbers { field, .. }
+            | Self::Cardinality { field, .. }
+            | Self::SignificantTerms { field, .. }
+            | Self::Range { field, .. }
+            | Self::DateRange { field, .. }
+            | Self::Histogram { field, .. }
+            | Self::DateHistogram { field, .. }
+            | Self::GeohashGrid { field, .. }
+            | Self::GeoDistance { field, .. } => std::slice::from_ref(field),
+        }
+    }
+
+    /// Whether whole strings are asked for.
+    pub fn takes_strings(&self) -> bool {
+        matches!(self, Self::Terms { .. } | Self::SignificantTerms { .. } | Self::Cardinality { .. })
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumberMetric {

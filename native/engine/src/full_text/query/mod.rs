@@ -8,6 +8,7 @@ mod run;
 mod terms;
 mod words;
 
+pub(super) use compile::field_checks::check_field;
 pub(super) use compile::index_fields::{ExactField, IndexFields, column_name};
 pub(super) use compile::value_nodes::{RangeBounds, ValueRange};
 pub(crate) use deadline::Deadline;

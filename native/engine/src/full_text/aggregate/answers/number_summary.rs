@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::full_text::aggregate::answers::exact_sum::ExactSum;
-use crate::full_text::aggregate::value_text::{date_text, number_json};
+use crate::full_text::aggregate::value_text::{date_text_of_milliseconds, number_json};
 use crate::full_text::plan::NumberMetric;
 
 #[derive(Debug, Clone)]
@@ -105,7 +105,7 @@ impl NumberSummary {
         let mut members = Map::new();
         members.insert("value".to_owned(), if self.count == 0 { Value::Null } else { number_json(number) });
         if self.count > 0 && self.dates == self.count {
-            members.insert("value_as_string".to_owned(), Value::from(date_text(number)));
+            members.insert("value_as_string".to_owned(), Value::from(date_text_of_milliseconds(number)));
         }
         Value::Object(members)
     }

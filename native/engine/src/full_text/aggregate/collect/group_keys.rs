@@ -8,7 +8,7 @@ use crate::error::EngineError;
 use crate::full_text::aggregate::bucket_key::BucketKey;
 use crate::full_text::aggregate::collect::columns::{ColumnReader, GeoPoints, Numbers, PathColumns};
 use crate::full_text::aggregate::geo::GeoPoint;
-use crate::full_text::dates::parse_date_bound;
+use crate::full_text::dates::{parse_date_bound, seconds_of};
 use crate::full_text::plan::{AggregationKind, CalendarInterval, DateBounds, NumberBounds};
 use crate::full_text::query::IndexFields;
 
@@ -65,7 +65,7 @@ fn number_ranges(ranges: &[NumberBounds], unit: f64) -> Vec<(f64, f64)> {
     ranges.iter().map(|range| (bound(range.from, f64::NEG_INFINITY), bound(range.to, f64::INFINITY))).collect()
 }
 
-/// A date of a plan, in nanoseconds since 1970.
+/// A date of a plan, as its bits.
 pub fn plan_date(text: &str) -> Result<i64, EngineError> {
     let date = parse_date_bound(text);
     date.map(tantivy::DateTime::into_timestamp_nanos)
@@ -177,7 +177,8 @@ impl KeySource {
             Self::DateHistogram { dates: Some(dates), interval } => {
                 let dates = dates.read(docs);
                 for (position, date) in dates.positions.iter().zip(&dates.values) {
-                    found.push(*position, NUMBERED, i64_to_u64(interval.number_of(date.into_timestamp_nanos())));
+                    let seconds = seconds_of(date.into_timestamp_nanos());
+                    found.push(*position, NUMBERED, i64_to_u64(interval.number_of(seconds)));
                 }
             }
             Self::Cells { points, precision } => {

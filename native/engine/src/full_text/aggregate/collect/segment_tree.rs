@@ -177,7 +177,7 @@ const BOOLEAN_KIND: u8 = 3;
 pub fn hash_of_key(key: &BucketKey) -> ValueHash {
     match key {
         BucketKey::Text(text) => hash_of_text(text.as_bytes()),
-        BucketKey::Date(nanoseconds) => hash_of_bits(DATE_KIND, *nanoseconds as u64),
+        BucketKey::Date(bits) => hash_of_bits(DATE_KIND, *bits as u64),
         BucketKey::Boolean(boolean) => hash_of_bits(BOOLEAN_KIND, u64::from(*boolean)),
         BucketKey::Number(bits) => hash_of_bits(NUMBER_KIND, number_of_bits(*bits).to_bits()),
         BucketKey::Numbered(_) | BucketKey::Cell(_) | BucketKey::Tuple(_) => unreachable!("no key of a single value"),

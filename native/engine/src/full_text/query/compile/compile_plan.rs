@@ -11,6 +11,7 @@ use crate::full_text::plan::{Node, QueryPlan, TermValue};
 use crate::full_text::query::compile::clauses::{any_of, every_document, filter_clause, term_query};
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::dropped_words::{has_exact_form, is_dropped, named_analyzer};
+use crate::full_text::query::compile::field_checks::check_fields;
 use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
 use crate::full_text::query::compile::text_checks::check_text;
 use crate::full_text::query::compile::text_nodes::{
@@ -36,6 +37,7 @@ pub fn compile_plan(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Bo
 /// Filters, exclusions and key prefix without the query; `None` when they let everything through.
 pub fn compile_filter(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Option<Box<dyn Query>>, EngineError> {
     check_text(context.index, plan)?;
+    check_fields(context.index, plan)?;
     let filter = compile_conditions(context, plan)?;
     Ok(if filter.is_empty() { None } else { Some(filter.into_query()) })
 }
@@ -102,6 +104,7 @@ impl CompiledPlan {
 /// out, and when nothing is left of what was asked, nothing matches.
 pub fn compile_parts(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Option<CompiledPlan>, EngineError> {
     check_text(context.index, plan)?;
+    check_fields(context.index, plan)?;
     let conditions = compile_conditions(context, plan)?;
     let (scored, constant) = match &plan.query {
         None => (None, 1.0),

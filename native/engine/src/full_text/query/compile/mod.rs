@@ -4,6 +4,7 @@ pub mod clauses;
 pub mod compile_plan;
 pub mod context;
 pub mod dropped_words;
+pub mod field_checks;
 pub mod index_fields;
 pub mod text_checks;
 pub mod text_nodes;

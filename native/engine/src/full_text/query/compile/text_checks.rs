@@ -4,6 +4,7 @@ use crate::error::EngineError;
 use crate::full_text::fields::KEY;
 use crate::full_text::plan::{Node, QueryPlan};
 use crate::full_text::query::compile::clauses::invalid;
+use crate::full_text::query::compile::field_checks::check_field;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::run::ordered::sort_column::SCORE_FIELD;
 
@@ -26,6 +27,7 @@ pub fn check_text(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineErr
 
 /// Errors: `invalid_query` when `plan` orders by a path whose values are not kept.
 pub fn check_order(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
+    plan.sort.iter().try_for_each(|sort| check_field(index, &sort.field))?;
     let lacks_values =
         |field: &str| field != KEY && field != SCORE_FIELD && index.mapping.facts_of(field).may_lack_values;
     match plan.sort.iter().find(|sort| lacks_values(&sort.field)) {

@@ -161,7 +161,7 @@ impl SortColumn {
     pub fn bound(&self, value: &SortValue) -> Result<SegmentValue, EngineError> {
         Ok(match (value, self) {
             (SortValue::Number(number), _) => (NUMBER, f64_to_u64(*number)),
-            (SortValue::Date(nanoseconds), _) => (DATE, i64_to_u64(*nanoseconds)),
+            (SortValue::Date(bits), _) => (DATE, i64_to_u64(*bits)),
             (SortValue::Boolean(boolean), _) => (BOOLEAN, u64::from(*boolean)),
             (SortValue::Text(text), Self::Path { texts: Some(texts), .. }) => (TEXT, code_of_text(texts, text)?),
             (SortValue::Text(_), _) => (TEXT, 0),

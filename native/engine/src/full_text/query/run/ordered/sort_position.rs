@@ -20,7 +20,7 @@ pub fn encoded(values: &[SortValue]) -> String {
 fn encoded_value(value: &SortValue) -> String {
     match value {
         SortValue::Number(number) => format!("n{:016x}", number.to_bits()),
-        SortValue::Date(nanoseconds) => format!("d{nanoseconds}"),
+        SortValue::Date(bits) => format!("d{bits}"),
         SortValue::Text(text) => format!("t{text}"),
         SortValue::Boolean(boolean) => format!("b{}", u8::from(*boolean)),
         SortValue::Missing => "m".to_owned(),

@@ -3,9 +3,8 @@
 use std::cmp::Ordering;
 
 use serde_json::Value;
-use tantivy::DateTime;
 
-use crate::full_text::dates::format_date;
+use crate::full_text::dates::date_text;
 use crate::json::INTEGER_MAX;
 
 /// Of different types, the earlier variant comes first; missing values come last in either direction.
@@ -53,7 +52,7 @@ impl SortValue {
     pub fn to_json(&self) -> Value {
         match self {
             Self::Number(number) => shown_number(*number),
-            Self::Date(nanoseconds) => Value::from(format_date(DateTime::from_timestamp_nanos(*nanoseconds))),
+            Self::Date(bits) => Value::from(date_text(*bits)),
             Self::Text(text) => Value::from(text.as_str()),
             Self::Boolean(boolean) => Value::from(*boolean),
             Self::Missing => Value::Null,

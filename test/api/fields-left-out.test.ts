@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
+
+interface Answer {
+  responses: [{ hits: { hits: { _id: string }[] } }];
+  message: string;
+}
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  const left = { type: 'string', 'x-service-index': false };
+  const note = {
+    type: 'object',
+    properties: {
+      secret: left,
+      scan: { type: 'string', 'x-service-types': ['blob'] },
+      closed: { type: 'object', 'x-service-index': false, properties: { inside: { type: 'string' } } },
+      person: { type: 'object', properties: { name: { type: 'string' } } },
+      sometimes: left,
+      tags: { type: 'array' },
+      pair: { type: 'array', prefixItems: [{ type: 'string' }, { type: 'integer' }] },
+    },
+  };
+  const other = { type: 'object', properties: { secret: left, scan: left, closed: left } };
+  const document_schemas = { note: { schema: note }, other: { schema: other } };
+  await server.send('POST', '/db/v1/tables/notes', { schema: { default_type: 'note', document_schemas } });
+  const inserts = {
+    a: { secret: 's', scan: 'x', closed: { inside: 'i' }, person: { name: 'Ann' }, tags: ['red', 7], pair: ['k', 3] },
+    b: { _type: 'other', sometimes: 'now' },
+  };
+  await server.send('POST', '/db/v1/tables/notes/batch', { inserts, sync_level: 'full_index' });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const ask = (request: object) =>
+  server.send<Answer>('POST', '/db/v1/tables/notes/query', { order_by: [{ field: '_id' }], ...request });
+
+async function found(filter_query: object): Promise<string[]> {
+  const { body } = await ask({ filter_query });
+  return body.responses[0].hits.hits.map(({ _id }) => _id);
+}
+
+test.each([
+  ['secret', { filter_query: { term: { secret: 's' } } }],
+  ['secret', { exclusion_query: { exists: { field: 'secret' } } }],
+  ['secret', { full_text_search: { query: 'Ann OR secret:s' } }],
+  ['secret', { filter_query: { bool: { must_not: [{ range: { secret: { gte: 'a' } } }] } } }],
+  ['secret', { order_by: [{ field: 'secret' }] }],
+  ['secret', { aggregations: { n: { type: 'count', field: 'secret' } } }],
+  [
+    'scan',
+    {
+      aggregations: {
+        p: { type: 'terms', field: 'person.name', sub_aggregations: { s: { type: 'terms', field: 'scan' } } },
+      },
+    },
+  ],
+  ['scan', { filter_query: { prefix: { scan: 'x' } } }],
+  ['closed.inside', { filter_query: { match: { 'closed.inside': 'i' } } }],
+])('a query that asks about %s, which the schema leaves out of all indexes, is refused: %j', async (field, request) => {
+  const { status, body } = await ask(request);
+  expect([status, body.message]).toEqual([400, expect.stringContaining(`"${field}" is not indexed`)]);
+});
+
+test('a scan with such a condition is refused as well', async () => {
+  const { status } = await server.send('POST', '/db/v1/tables/notes/documents', {
+    filter_query: { term: { secret: 's' } },
+  });
+  expect(status).toBe(400);
+});
+
+test('objects, undeclared fields, and fields that one type indexes are asked about as ever', async () => {
+  expect(await found({ exists: { field: 'person' } })).toEqual(['a']);
+  expect(await found({ term: { nowhere: 's' } })).toEqual([]);
+  expect(await found({ term: { sometimes: 'now' } })).toEqual(['b']);
+});
+
+test('the elements of an array of which the schema says nothing are indexed by what they are', async () => {
+  expect(await found({ term: { tags: 'red' } })).toEqual(['a']);
+  expect(await found({ match: { tags: 'RED' } })).toEqual(['a']);
+  expect(await found({ range: { tags: { gte: 7 } } })).toEqual(['a']);
+  expect(await found({ term: { pair: 3 } })).toEqual(['a']);
+});
