@@ -385,7 +385,7 @@ export class IndexedRange {
     await Promise.all([...this.#indexes.values()].map(({ producer }) => producer?.close()));
   }
 
-  /** Documents of these sequences that an index could not be given the parts of, of the last ones. */
+  /** Parts of the documents of these sequences that could not be made, one for each index or enrichment, of the last ones. */
   failuresWithin(firstSequence: number, lastSequence: number): number {
     let failures = this.artifacts.failuresWithin(firstSequence, lastSequence);
     for (const { producer } of this.#indexes.values()) {

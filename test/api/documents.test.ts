@@ -178,6 +178,19 @@ describe.each([1, 4])('scan over %d ranges', (num_shards) => {
   });
 });
 
+test.each([
+  ['filter_prefix', 'a'],
+  ['exclusion_query', { match_all: {} }],
+  ['order_by', [{ field: 'n', desc: true }]],
+  ['offset', 5],
+  ['search_after', ['a']],
+])('a scan refuses the member %s of a query, which it would not obey', async (name, value) => {
+  await server.send('POST', '/db/v1/tables/scanned-as-asked');
+  const answer = await server.send('POST', '/db/v1/tables/scanned-as-asked/documents', { [name]: value });
+  expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  expect(answer.body.message).toContain(`"${name}"`);
+});
+
 test('a scan is paged: it gives every document once, whatever their number', async () => {
   await server.send('POST', '/db/v1/tables/many');
   const inserts = Object.fromEntries(

@@ -260,7 +260,7 @@ describe('a pattern', () => {
     const refused = async (body: object) => (await server.send('POST', `${people.path}/query`, body)).body.message;
     expect(await refused({ graph_searches: {}, graph_queries: {} })).toContain('"graph_searches"');
     const near = { type: 'neighbors', index_name: 'g', start_nodes: { keys: ['a'] }, pattern: [] };
-    expect(await refused({ graph_searches: { near } })).toContain('"pattern" belongs to');
+    expect(await refused({ graph_searches: { near } })).toContain('"pattern" says nothing to');
   });
 });
 

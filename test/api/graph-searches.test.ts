@@ -356,6 +356,27 @@ describe('graph searches of a query', () => {
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$results' } } }, '"result_ref"'],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.x' } } }, 'names no'],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.near' } } }, 'circle'],
+    [{ near: { type: 'neighbors', ...from('a'), params: { max_depth: 2 } } }, '"max_depth"'],
+    [{ near: { type: 'traverse', ...from('a'), target_nodes: { keys: ['b'] } } }, '"target_nodes" says nothing'],
+    [{ near: { type: 'traverse', ...from('a'), params: { weight_mode: 'min_weight' } } }, '"weight_mode" says nothing'],
+    [{ near: { type: 'neighbors', ...from('a'), params: { k: 2 } } }, '"k" says nothing'],
+    [{ way: { type: 'shortest_path', ...from('a'), target_nodes: { keys: ['b'] }, params: { k: 2 } } }, '"k"'],
+    [
+      { way: { type: 'k_shortest_paths', ...from('a'), target_nodes: { keys: ['b'] }, params: { max_results: 1 } } },
+      '"max_results" says nothing',
+    ],
+    [{ near: { type: 'traverse', index_name: 'g', start_nodes: { keys: ['a', 'b'], limit: 1 } } }, '"limit"'],
+    [
+      {
+        near: {
+          type: 'traverse',
+          ...from('a'),
+          node_filter: { filter_prefix: 'b' },
+          params: { node_filter: { filter_prefix: 'c' } },
+        },
+      },
+      '"node_filter"',
+    ],
   ])('%j are refused', async (graph_searches, named) => {
     const answer = await server.send('POST', `${roads.path}/query`, { graph_searches });
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_query' } });

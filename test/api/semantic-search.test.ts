@@ -220,12 +220,15 @@ describe('a text that cannot be embedded', () => {
 });
 
 test('what is wrong with a search by meaning is named', async () => {
+  const vector = new Array(dimension).fill(1);
   const refused: [request: object, words: string][] = [
     [{ semantic_search: 'x' }, '"semantic_search" needs "indexes"'],
     [{ semantic_search: ' ', indexes }, '"semantic_search" is empty'],
     [{ semantic_search: 5, indexes }, '"semantic_search" must be a string'],
     [{ semantic_search: 'x', indexes: ['plain'] }, '"plain" has no vector in "embeddings", and no embedder'],
     [{ semantic_search: 'x', indexes: ['bod'] }, 'Did you mean "body"?'],
+    [{ semantic_search: 'x', indexes: ['plain'], embeddings: { plain: vector } }, 'none of them embeds the text'],
+    [{ semantic_search: 'x', indexes: ['body'], embeddings: { body: vector } }, 'none of them embeds the text'],
     [{ semantic_search: 'x', indexes, offset: 1 }, '"offset" cannot go with "semantic_search"'],
     [{ embedding_template: '{{this}}', indexes }, '"embedding_template" needs a "semantic_search"'],
   ];

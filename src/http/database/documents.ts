@@ -1,7 +1,9 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
+import { queryRequest } from '../../protocol/database/query.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import { type ScanRequest, scanRequest } from '../../protocol/database/writes.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import { olderVersionHeader, versionHeader } from '../../protocol/version-header.ts';
 import type { DocumentReads, FoundDocument } from '../../tables/reads/document-reads.ts';
 import { refuseMisspelledMembers } from '../../tables/writes/unknown-members.ts';
@@ -10,6 +12,11 @@ import { arrayPages, linePages, msgpackPages, pageStream } from '../listener/str
 import { defineRoute, type Route } from '../routing/route.ts';
 
 const documentHeaders = keptJsonHeaders();
+const scanMembers = Object.keys(scanRequest.properties);
+const scanConditions = ['"from"', '"to"', '"filter_query"', '"limit"'];
+const queryMembers: ReadonlySet<string> = new Set(
+  Object.keys(queryRequest.properties).filter((name) => name !== 'table' && !scanMembers.includes(name)),
+);
 const lookupQuery = Type.Object({ fields: Type.Optional(Type.String()) });
 
 /** Every read by key has two spellings on the wire with one meaning. */
@@ -48,7 +55,8 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       msgpack: true,
       handler: async (context) => {
         const { params, body, request, caller } = context;
-        refuseMisspelledMembers(body ?? {}, Object.keys(scanRequest.properties), 'The body');
+        refuseMisspelledMembers(body ?? {}, scanMembers, 'The body');
+        refuseQueryMembers(body ?? {});
         const pages = await reads.scan(params.table, body ?? ({} as ScanRequest), caller);
         if (context.acceptsMsgpack) return pageStream(pages, msgpackPages, context);
         return pageStream(
@@ -59,6 +67,14 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       },
     }),
   ]);
+}
+
+/** A member of a query that a scan does not have would leave documents out, or put them in order: ignored, it makes a wrong answer. */
+function refuseQueryMembers(body: object): void {
+  const name = Object.keys(body).find((each) => queryMembers.has(each));
+  if (name === undefined) return;
+  const message = `a scan has no "${name}"; its conditions are ${scanConditions.join(', ')}, and a query has all others`;
+  throw new ServiceError('invalid_request', message);
 }
 
 function documentReply({ json, version }: FoundDocument): Reply {

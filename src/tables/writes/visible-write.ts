@@ -42,7 +42,7 @@ export async function settle<Counts>(
     );
     const failed = wait === 'full_text' ? 0 : failuresOf(applied, ranges);
     if (failed === 0) return { status: 'committed', counts };
-    const error = `the write is committed; ${failed} of its documents have no vector: the state of the index says why`;
+    const error = `the write is committed; ${failed} vectors or other parts of its documents could not be made: the states of the indexes and enrichments say why`;
     return { status: 'committed_repair_required', counts, error };
   } catch {
     const error = 'the write is committed; an index that it waits for has not shown it within the time allowed';
@@ -52,7 +52,7 @@ export async function settle<Counts>(
   }
 }
 
-/** Documents of a write that a managed index could not be given the vector of. */
+/** Vectors, edges and artifacts of the documents of a write that could not be made. */
 function failuresOf(applied: readonly WrittenRange[], ranges: ReadonlyMap<number, IndexedRange>): number {
   return applied.reduce((failed, { rangeId, firstSequence, lastSequence }) => {
     if (firstSequence === undefined || lastSequence === undefined) return failed;

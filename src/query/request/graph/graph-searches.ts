@@ -84,8 +84,14 @@ const paramMembers = [
   'algorithm',
   'algorithm_params',
 ];
-/** The members that only patterns have. */
-const patternMembers = ['pattern', 'return_aliases'] as const;
+/** The members that say nothing to searches of a type. Paths and their edges are always part of what a search for paths finds. */
+const strangers = {
+  traverse: ['target_nodes', 'pattern', 'return_aliases', 'weight_mode', 'k'],
+  neighbors: ['target_nodes', 'pattern', 'return_aliases', 'weight_mode', 'k'],
+  shortest_path: ['pattern', 'return_aliases', 'max_results', 'deduplicate_nodes'],
+  k_shortest_paths: ['pattern', 'return_aliases', 'max_results', 'deduplicate_nodes'],
+  pattern: ['target_nodes', 'max_depth', 'weight_mode', 'k', 'deduplicate_nodes'],
+} as const;
 const notBuiltParams = ['algorithm', 'algorithm_params'] as const;
 
 /**
@@ -121,28 +127,42 @@ function readSearch(name: string, search: unknown): GraphSearch {
   checkMembers(params, paramMembers, `${where}.params`);
   refuseUnbuilt(params, notBuiltParams, `${where}.params`);
   const starts = readSelector(search, 'start_nodes', where);
+  if (member(search, 'node_filter') !== undefined && member(params, 'node_filter') !== undefined) {
+    throw invalidQuery(where, 'has a "node_filter" of its own and one in "params": give one of them');
+  }
   // A filter of nodes may stand beside the others or among the parameters.
   const asked = { ...search, ...params };
+  const stray = strangers[type].find((each) => member(asked, each) !== undefined);
+  if (stray !== undefined) throw invalidQuery(where, `"${stray}" says nothing to a search of the type "${type}"`);
   const leg = readLeg(search, where);
-  if (leg && type !== 'traverse' && type !== 'neighbors') {
-    throw invalidQuery(where, '"leg" belongs to searches of the types "traverse" and "neighbors"');
-  }
-  if (type === 'pattern') {
-    if (member(search, 'target_nodes') !== undefined) {
-      throw invalidQuery(where, '"target_nodes" says nothing to a pattern; leave it out');
-    }
-    return { name, index, type, starts, asked: readPattern(asked, where) };
-  }
-  const stray = patternMembers.find((each) => member(search, each) !== undefined);
-  if (stray !== undefined) throw invalidQuery(where, `"${stray}" belongs to searches of the type "pattern"`);
   if (type === 'traverse' || type === 'neighbors') {
-    const options = readTraverseOptions(asked, where);
-    return { name, index, type, starts, leg, asked: type === 'neighbors' ? { ...options, max_depth: 1 } : options };
+    return { name, index, type, starts, leg, asked: readTraversal(type, asked, where) };
   }
-  const options = readPathOptions(asked, where);
-  const k = readInteger(params, 'k', { min: 1, max: limits.graphPathsMax }, where) ?? 1;
+  if (leg) throw invalidQuery(where, '"leg" belongs to searches of the types "traverse" and "neighbors"');
+  if (type === 'pattern') return { name, index, type, starts, asked: readPattern(asked, where) };
   const targets = readSelector(search, 'target_nodes', where);
-  return { name, index, type, starts, targets, asked: { ...options, k: type === 'shortest_path' ? 0 : k } };
+  return {
+    name,
+    index,
+    type,
+    starts,
+    targets,
+    asked: { ...readPathOptions(asked, where), k: readK(type, params, where) },
+  };
+}
+
+function readTraversal(type: 'traverse' | 'neighbors', asked: Members, where: string): Omit<TraverseRequest, 'starts'> {
+  if (type === 'traverse') return readTraverseOptions(asked, where);
+  const options = readTraverseOptions({ ...asked, max_depth: member(asked, 'max_depth') ?? 1 }, where);
+  if (options.max_depth === 1) return options;
+  throw invalidQuery(where, '"max_depth" of a search of the type "neighbors" is 1; "traverse" goes further');
+}
+
+function readK(type: 'shortest_path' | 'k_shortest_paths', params: Members, where: string): number {
+  const k = readInteger(params, 'k', { min: 1, max: limits.graphPathsMax }, where) ?? 1;
+  if (type === 'k_shortest_paths') return k;
+  if (k === 1) return 0;
+  throw invalidQuery(where, '"shortest_path" finds one path to each target; "k_shortest_paths" finds "k"');
 }
 
 /** The searches that others need before hits are searched for: legs, and what they begin at. They come in their order. */
@@ -198,7 +218,11 @@ function readSelector(search: Members, name: string, where: string): NodeSelecto
   if ((ref === undefined) === (member(selector, 'keys') === undefined)) {
     throw invalidQuery(at, 'give either "keys" or "result_ref"');
   }
-  if (ref === undefined) return { from: { keys: readNodeKeys(selector, at) }, filter };
+  if (ref === undefined) {
+    if (member(selector, 'limit') !== undefined)
+      throw invalidQuery(at, '"limit" says how many nodes "result_ref" gives');
+    return { from: { keys: readNodeKeys(selector, at) }, filter };
+  }
   const limit = readInteger(selector, 'limit', { min: 1, max: limits.graphStartsMax }, at) ?? limits.graphStartsMax;
   return { from: { ref: readReference(ref, at), limit }, filter };
 }

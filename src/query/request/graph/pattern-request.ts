@@ -48,16 +48,12 @@ export interface PatternRequest {
 
 const elementMembers = ['alias', 'node_filter', 'edge'];
 const edgeMembers = ['types', 'direction', 'min_hops', 'max_hops', 'min_weight', 'max_weight'];
-/** Parameters of other searches, which would say nothing here. */
-const strangers = ['max_depth', 'weight_mode', 'k', 'deduplicate_nodes'];
 
 /**
  * Reads the pattern of a graph search. `asked` holds the members of the search and of its `params`, whose choice of edges
  * holds for every element that makes none of its own. Fails with `invalid_query` or `limit_exceeded`.
  */
 export function readPattern(asked: Members, where: string): PatternRequest {
-  const stranger = strangers.find((name) => member(asked, name) !== undefined);
-  if (stranger !== undefined) throw invalidQuery(where, `"${stranger}" says nothing to a pattern; leave it out`);
   const pattern = member(asked, 'pattern');
   if (!Array.isArray(pattern) || pattern.length === 0) {
     throw invalidQuery(where, '"pattern" must be an array of elements such as {"alias": "a"}');
