@@ -1,5 +1,5 @@
 //! Code that the native crates share: the error, sets of numbers, the document frame, failpoints, and what every index of a
-//! range promises, and its files on disk.
+//! range promises, its files on disk, and memory for its writer.
 
 pub mod bit_set;
 pub mod checkpoint_files;
@@ -16,3 +16,4 @@ pub mod segment_files;
 pub mod sparse_file;
 pub mod thread_priority;
 pub mod written_checkpoint;
+pub mod zeroed_blocks;

@@ -25,6 +25,7 @@ mod segment_columns;
 mod segments;
 mod slots;
 mod storage;
+mod term_files;
 mod text_index;
 mod writing;
 

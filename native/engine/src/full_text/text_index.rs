@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use tantivy::schema::Schema;
 use tantivy::store::Compressor;
-use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, SegmentMeta};
+use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher};
 
 use super::aggregate::CounterCache;
 use super::commit_count::{CommitCount, count_terms};
@@ -100,8 +100,8 @@ impl TextIndex {
             .settings(index_settings())
             .open_or_create(directory.clone())
             .map_err(tantivy_failed)?;
-        let payload = index.load_metas().map_err(tantivy_failed)?.payload;
-        let payload = CommitPayload::read(payload.as_deref())?;
+        let metas = index.load_metas().map_err(tantivy_failed)?;
+        let payload = CommitPayload::read(metas.payload.as_deref())?;
         let fields = Arc::new(fields);
         let slots = Arc::new(SlotTable::new(TakenSlots { slots: payload.slots, overflow: payload.overflow }));
         let mapping = Arc::new(TableMapping::from_schema(&options.schema));
@@ -113,7 +113,7 @@ impl TextIndex {
             .map_err(tantivy_failed)?;
         let documents = DocumentReader::new(Arc::clone(&mapping), Arc::clone(&fields), Arc::clone(&slots));
         let shared = (Arc::clone(&fields), Arc::clone(&slots));
-        let writer = TextWriter::new(index.clone(), &options, shared, documents, payload.next_ordinal);
+        let writer = TextWriter::new((index.clone(), metas), &options, shared, documents, payload.next_ordinal);
         Ok(Arc::new_cyclic(|this| Self {
             options,
             directory,
@@ -175,10 +175,6 @@ impl TextIndex {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn segments(&self) -> Result<Vec<SegmentMeta>, EngineError> {
-        self.index.searchable_segment_metas().map_err(tantivy_failed)
-    }
-
     /// Shows the newest commit. Called with the writer's lock held: of two at once the one with the older commit
     /// might come last.
     fn reload(&self, _: &TextWriter) -> Result<(), EngineError> {
@@ -226,7 +222,7 @@ impl DerivedIndex for TextIndex {
         self.applied_sequence.store(sequence, Ordering::Release);
         drop(writing);
         self.refresh_counters();
-        self.start_merges()?;
+        self.start_merges();
         Ok(CommitReport {
             sequence,
             doc_count: self.searcher().num_docs(),
@@ -264,7 +260,8 @@ impl DerivedIndex for TextIndex {
             return Ok(());
         }
         self.is_resting.store(true, Ordering::Relaxed);
-        self.start_merges()
+        self.start_merges();
+        Ok(())
     }
 
     fn stats(&self) -> IndexStats {

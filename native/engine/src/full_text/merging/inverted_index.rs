@@ -1,16 +1,17 @@
-//! Norms, terms, postings and positions of a merged segment, by Tantivy's serializers.
+//! Norms, terms, postings and positions of a merged segment.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::fieldnorm::{FieldNormReader, FieldNormReaders, FieldNormsSerializer};
 use tantivy::index::SegmentComponent;
-use tantivy::postings::{InvertedIndexSerializer, TermInfo};
+use tantivy::postings::TermInfo;
 use tantivy::schema::{Field, IndexRecordOption, Schema};
 use tantivy::termdict::TermMerger;
 use tantivy::{Segment, TantivyError};
 
 use super::source_segment::SourceSegment;
 use super::stored_postings::{Block, StoredPostings};
+use crate::full_text::term_files::TermFilesWriter;
 
 /// Terms between two looks at whether the merge is still wanted: a power of two.
 const TERMS_BETWEEN_LOOKS: u64 = 1 << 12;
@@ -27,13 +28,13 @@ impl MergedIndex<'_> {
         let schema = self.segment.schema();
         self.write_norms(&schema)?;
         let norms = FieldNormReaders::open(self.segment.open_read(SegmentComponent::FieldNorms)?)?;
-        let mut serializer = InvertedIndexSerializer::open(self.segment)?;
+        let mut files = TermFilesWriter::open(self.segment)?;
         for (field, entry) in schema.fields().filter(|(_, entry)| entry.is_indexed()) {
             let has_positions =
                 entry.field_type().index_record_option() == Some(IndexRecordOption::WithFreqsAndPositions);
-            self.write_field(field, has_positions, norms.get_field(field)?, &mut serializer)?;
+            self.write_field(field, has_positions, norms.get_field(field)?, &mut files)?;
         }
-        Ok(serializer.close()?)
+        files.close()
     }
 
     fn write_norms(&self, schema: &Schema) -> tantivy::Result<()> {
@@ -60,7 +61,7 @@ impl MergedIndex<'_> {
         field: Field,
         has_positions: bool,
         norms: Option<FieldNormReader>,
-        serializer: &mut InvertedIndexSerializer,
+        files: &mut TermFilesWriter,
     ) -> tantivy::Result<()> {
         let mut sources = Vec::new();
         for source in self.sources {
@@ -80,7 +81,7 @@ impl MergedIndex<'_> {
             streams.push(stored.inverted.terms().stream()?);
         }
         let mut terms = TermMerger::new(streams);
-        let mut serializer = serializer.new_field(field, tokens, norms)?;
+        let mut writer = files.field(field, tokens, norms)?;
         let (mut block, mut found) = (Block::default(), Vec::new());
         let mut looked = 0u64;
         while terms.advance() {
@@ -97,13 +98,13 @@ impl MergedIndex<'_> {
             if count == 0 {
                 continue;
             }
-            serializer.new_term(terms.key(), if has_positions { count } else { 0 }, has_positions)?;
+            writer.begin_term(terms.key(), if has_positions { count } else { 0 }, has_positions)?;
             for (at, info) in &found {
                 let (source, stored) = &sources[*at];
                 stored.read(info, &mut block, |block| {
                     if !has_positions {
                         let documents = block.documents.iter().filter_map(|document| source.merged(*document));
-                        documents.for_each(|document| serializer.write_doc(document, 0, &[]));
+                        documents.for_each(|document| writer.write_document(document, 0, &[]));
                         return;
                     }
                     let mut steps = &block.steps[..];
@@ -111,14 +112,14 @@ impl MergedIndex<'_> {
                         let (of_document, rest) = steps.split_at(*frequency as usize);
                         steps = rest;
                         if let Some(document) = source.merged(*document) {
-                            serializer.write_doc(document, *frequency, of_document);
+                            writer.write_document(document, *frequency, of_document);
                         }
                     }
                 })?;
             }
-            serializer.close_term()?;
+            writer.end_term()?;
         }
-        Ok(serializer.close()?)
+        Ok(writer.close()?)
     }
 }
 

@@ -1,13 +1,13 @@
-//! Norms, terms, postings and positions of a segment, by Tantivy's serializers.
+//! Norms, terms, postings and positions of a segment.
 
 use tantivy::Segment;
 use tantivy::fieldnorm::{FieldNormReaders, FieldNormsSerializer, FieldNormsWriter};
 use tantivy::index::SegmentComponent;
-use tantivy::postings::{FieldSerializer, InvertedIndexSerializer};
 use tantivy::schema::Field;
 
 use super::token_log::{Occurrence, TokenLog, parts};
 use super::vocabulary::Vocabulary;
+use crate::full_text::term_files::{FieldWriter, TermFilesWriter};
 
 /// Occurrences that are gathered at once: 32 MB.
 const OCCURRENCES_MAX: u64 = 1 << 22;
@@ -31,7 +31,7 @@ impl InvertedIndex {
     pub fn write(self, segment: &Segment) -> tantivy::Result<()> {
         self.write_norms(segment)?;
         let norms = FieldNormReaders::open(segment.open_read(SegmentComponent::FieldNorms)?)?;
-        let mut serializer = InvertedIndexSerializer::open(segment)?;
+        let mut files = TermFilesWriter::open(segment)?;
         let mut room = Vec::new();
         let mut write_field = |indexed: IndexedField, vocabulary: &Vocabulary, sorted: &[u32], has_positions: bool| {
             let IndexedField { field, log } = indexed;
@@ -40,7 +40,7 @@ impl InvertedIndex {
             if total == 0 {
                 return tantivy::Result::Ok(());
             }
-            let mut field = serializer.new_field(field, total, norms.get_field(field)?)?;
+            let mut field = files.field(field, total, norms.get_field(field)?)?;
             let mut postings = FieldPostings { field: &mut field, vocabulary, has_positions, steps: Vec::new() };
             postings.write(&log, sorted, counts, &mut room)?;
             Ok(field.close()?)
@@ -50,7 +50,7 @@ impl InvertedIndex {
         for text in self.texts {
             write_field(text, &self.words, &sorted, true)?;
         }
-        Ok(serializer.close()?)
+        files.close()
     }
 
     fn write_norms(&self, segment: &Segment) -> tantivy::Result<()> {
@@ -68,7 +68,7 @@ impl InvertedIndex {
 }
 
 struct FieldPostings<'f, 's> {
-    field: &'f mut FieldSerializer<'s>,
+    field: &'f mut FieldWriter<'s>,
     vocabulary: &'f Vocabulary,
     has_positions: bool,
     /// Of one term in one document: how far each position is from the one before it.
@@ -110,11 +110,11 @@ impl FieldPostings<'_, '_> {
         let term = self.vocabulary.get(number);
         let by_document = || occurrences.chunk_by(|left, right| left.document == right.document);
         if !self.has_positions {
-            self.field.new_term(term, 0, false)?;
-            by_document().for_each(|of_document| self.field.write_doc(of_document[0].document, 0, &[]));
-            return Ok(self.field.close_term()?);
+            self.field.begin_term(term, 0, false)?;
+            by_document().for_each(|of_document| self.field.write_document(of_document[0].document, 0, &[]));
+            return Ok(self.field.end_term()?);
         }
-        self.field.new_term(term, by_document().count() as u32, true)?;
+        self.field.begin_term(term, by_document().count() as u32, true)?;
         for of_document in by_document() {
             self.steps.clear();
             let mut last = 0;
@@ -122,8 +122,8 @@ impl FieldPostings<'_, '_> {
                 self.steps.push(occurrence.position.wrapping_sub(last));
                 last = occurrence.position;
             }
-            self.field.write_doc(of_document[0].document, of_document.len() as u32, &self.steps);
+            self.field.write_document(of_document[0].document, of_document.len() as u32, &self.steps);
         }
-        Ok(self.field.close_term()?)
+        Ok(self.field.end_term()?)
     }
 }

@@ -1,5 +1,5 @@
 //! Documents become a segment: tokens are numbers as soon as they are read, and are put in order once, when the segment is
-//! written. The files are Tantivy's, written by its own serializers (decision 37).
+//! written. The files are Tantivy's (decision 37).
 
 mod columns;
 mod inverted_index;

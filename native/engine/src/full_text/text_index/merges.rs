@@ -24,11 +24,11 @@ enum MergeKind {
 
 impl TextIndex {
     /// Starts merges where some are due and none of their kind are under way.
-    pub(super) fn start_merges(&self) -> Result<(), EngineError> {
+    pub(super) fn start_merges(&self) {
         // Of the segments that both would take in, the large one has most.
         for kind in [MergeKind::Large, MergeKind::Other] {
             let mut merger = self.merger(kind);
-            if merger.is_at_work() || self.due_segments(kind, &self.writing())?.is_empty() {
+            if merger.is_at_work() || self.due_segments(kind, &self.writing()).is_empty() {
                 continue;
             }
             let this = Weak::clone(&self.this);
@@ -38,15 +38,14 @@ impl TextIndex {
                 }
             });
         }
-        Ok(())
     }
 
     /// Segments of the newest commit that are to become one; none when all is well.
-    fn due_segments(&self, kind: MergeKind, writing: &TextWriter) -> Result<Vec<SegmentMeta>, EngineError> {
+    fn due_segments(&self, kind: MergeKind, writing: &TextWriter) -> Vec<SegmentMeta> {
         if self.closed.load(Ordering::Relaxed) {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        let mut segments = self.segments()?;
+        let mut segments = writing.segments().to_vec();
         segments.retain(|segment| !writing.is_being_merged(segment.id()));
         let documents = self.options.merged_documents_max;
         let due = match (kind, self.is_resting.load(Ordering::Relaxed)) {
@@ -62,7 +61,7 @@ impl TextIndex {
                 segments.clear();
             }
         }
-        Ok(segments)
+        segments
     }
 
     /// Merges one after another until none is due; rows are taken all the while. What fails is tried again after the next
@@ -76,7 +75,7 @@ impl TextIndex {
         }
         if ended.is_ok() {
             // Of the other kind some may be due now.
-            let _ = self.start_merges();
+            self.start_merges();
         }
     }
 
@@ -92,7 +91,7 @@ impl TextIndex {
     fn begin_merge(&self, kind: MergeKind) -> Result<Option<SegmentMerge>, EngineError> {
         let merger = self.merger(kind);
         let mut writing = self.writing();
-        let due = self.due_segments(kind, &writing)?;
+        let due = self.due_segments(kind, &writing);
         if due.is_empty() {
             merger.found_none();
             return Ok(None);
@@ -166,7 +165,7 @@ mod tests {
         step(2, RowKind::Put, 30..33);
         step(3, RowKind::Put, 33..40);
         step(4, RowKind::Delete, 0..1);
-        let sources = index.segments().expect("segments");
+        let sources = index.writing().segments().to_vec();
         let merge = index.writing().begin_merge(&sources).expect("a merge begins");
         step(5, RowKind::Delete, 1..2);
         // All of a segment, and a document of another that comes again.
@@ -175,7 +174,7 @@ mod tests {
         // Not committed before the merge ends.
         index.apply(&frame(RowKind::Delete, 2..4)).expect("rows are applied");
         index.run_merge(merge).expect("the merge ends");
-        assert_eq!((index.document_count(), index.segments().expect("segments").len()), (35, 2));
+        assert_eq!((index.document_count(), index.writing().segments().len()), (35, 2));
         index.commit(8).expect("a commit");
         assert_eq!(index.document_count(), 33);
         index.verify().expect("all checksums match");
@@ -202,7 +201,7 @@ mod tests {
         let other = index.begin_merge(MergeKind::Other).expect("a merge begins").expect("two of ten documents");
         index.run_merge(other).expect("the merge ends");
         step(7, RowKind::Delete, 120..121);
-        let sizes = || index.segments().expect("segments").iter().map(SegmentMeta::num_docs).collect::<Vec<_>>();
+        let sizes = || index.writing().segments().iter().map(SegmentMeta::num_docs).collect::<Vec<_>>();
         assert_eq!(sizes(), [35, 40, 40, 19]);
         index.run_merge(large).expect("the merge ends");
         assert_eq!(sizes(), [115, 19]);

@@ -32,27 +32,34 @@ pub struct Commit<'a> {
 }
 
 impl Commit<'_> {
-    pub fn write(&self) -> tantivy::Result<()> {
-        let mut metas = self.index.load_metas()?;
-        metas.opstamp += 1;
-        let mut segments = Vec::with_capacity(metas.segments.len() + 1);
-        for meta in metas.segments.into_iter().filter(|meta| !self.replaced.contains(&meta.id())) {
-            segments.push(self.without_deleted(self.index.segment(meta), metas.opstamp)?);
-        }
-        segments.extend_from_slice(&self.added);
-        segments.retain(|segment| segment.num_docs() > 0);
-        segments.sort_by_key(|segment| std::cmp::Reverse(segment.max_doc()));
-        metas.segments = segments;
-        if let Some(payload) = &self.payload {
-            metas.payload = Some(payload.clone());
-        }
-        let text = write_metas(self.index, &metas)?;
+    /// What the newest commit is from now on. `metas`: what it was.
+    pub fn write(&self, metas: &mut IndexMeta) -> tantivy::Result<()> {
+        let next = self.next(metas)?;
+        let text = write_metas(self.index, &next)?;
+        *metas = next;
         // Older files of deletes, segments that have lost all documents, and those that were merged.
         if self.deleted.is_empty() && self.replaced.is_empty() {
             Ok(())
         } else {
             remove_others(self.index, &text, self.unfinished)
         }
+    }
+
+    fn next(&self, metas: &IndexMeta) -> tantivy::Result<IndexMeta> {
+        let mut next = metas.clone();
+        next.opstamp += 1;
+        let mut segments = Vec::with_capacity(next.segments.len() + 1);
+        for meta in next.segments.into_iter().filter(|meta| !self.replaced.contains(&meta.id())) {
+            segments.push(self.without_deleted(self.index.segment(meta), next.opstamp)?);
+        }
+        segments.extend_from_slice(&self.added);
+        segments.retain(|segment| segment.num_docs() > 0);
+        segments.sort_by_key(|segment| std::cmp::Reverse(segment.max_doc()));
+        next.segments = segments;
+        if let Some(payload) = &self.payload {
+            next.payload = Some(payload.clone());
+        }
+        Ok(next)
     }
 
     fn without_deleted(&self, segment: Segment, opstamp: u64) -> tantivy::Result<SegmentMeta> {

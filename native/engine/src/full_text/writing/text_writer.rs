@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sundew_base::report::ApplyReport;
 use tantivy::index::SegmentId;
-use tantivy::{Index, Searcher, SegmentMeta};
+use tantivy::{Index, IndexMeta, Searcher, SegmentMeta};
 
 use super::commit::{Commit, remove_leftovers};
 use super::commit_payload::CommitPayload;
@@ -21,6 +21,8 @@ use crate::full_text::slots::{SlotTable, TakenSlots};
 
 pub struct TextWriter {
     index: Index,
+    /// The newest commit.
+    metas: IndexMeta,
     /// Of a segment that is being built.
     budget_bytes: usize,
     fields: Arc<Fields>,
@@ -39,16 +41,16 @@ struct RunningMerge {
 }
 
 impl TextWriter {
-    /// `documents` fills `slots`. `next_ordinal`: of the last commit.
+    /// `metas` are the index's. `documents` fills `slots`. `next_ordinal`: of the last commit.
     pub fn new(
-        index: Index,
+        (index, metas): (Index, IndexMeta),
         options: &IndexOptions,
         (fields, slots): (Arc<Fields>, Arc<SlotTable>),
         documents: DocumentReader,
         next_ordinal: u64,
     ) -> Self {
         let (budget_bytes, pending) = (options.writer_budget_bytes, PendingDocuments::default());
-        Self { index, budget_bytes, fields, slots, pending, documents, next_ordinal, merging: Vec::new() }
+        Self { index, metas, budget_bytes, fields, slots, pending, documents, next_ordinal, merging: Vec::new() }
     }
 
     /// A document that cannot be indexed is left out and named in the report; its older version leaves the index all the
@@ -92,12 +94,17 @@ impl TextWriter {
         let (index, replaced) = (&self.index, &[][..]);
         let commit = Commit { index, searcher, deleted: &deleted, added, replaced, unfinished: &unfinished, payload };
         failpoint::hit("index.commit.prepared");
-        commit.write().map_err(tantivy_failed)
+        commit.write(&mut self.metas).map_err(tantivy_failed)
     }
 
     fn payload(&self, sequence: u64, skipped_count: u64) -> Result<String, EngineError> {
         let TakenSlots { slots, overflow } = self.slots.snapshot().as_ref().clone();
         CommitPayload { sequence, next_ordinal: self.next_ordinal, skipped_count, slots, overflow }.to_text()
+    }
+
+    /// Of the newest commit.
+    pub fn segments(&self) -> &[SegmentMeta] {
+        &self.metas.segments
     }
 
     /// Whether a merge that has begun takes this segment in.
@@ -121,15 +128,16 @@ impl TextWriter {
         Ok(())
     }
 
-    fn commit_merged(&self, merged: MergedSegment, searcher: &Searcher) -> tantivy::Result<()> {
+    fn commit_merged(&mut self, merged: MergedSegment, searcher: &Searcher) -> tantivy::Result<()> {
         let index = &self.index;
-        let left = merged.left(index, &index.load_metas()?.segments)?;
+        let left = merged.left(index, &self.metas.segments)?;
         let replaced = merged.replaced();
         let segment = if left.is_empty() { merged.segment } else { without(merged.segment, &left)? };
         let added = vec![segment.meta().clone()];
         let unfinished: Vec<SegmentId> = self.unfinished().collect();
         let (deleted, payload) = (&[][..], None);
-        Commit { index, searcher, deleted, added, replaced: &replaced, unfinished: &unfinished, payload }.write()
+        Commit { index, searcher, deleted, added, replaced: &replaced, unfinished: &unfinished, payload }
+            .write(&mut self.metas)
     }
 
     /// Segments with files that belong to no commit yet.
