@@ -1,4 +1,5 @@
-import type { OptionName } from '../config/options.ts';
+import { ConfigError } from '../config/config-error.ts';
+import type { Config, OptionName } from '../config/options.ts';
 import type { StartServer } from '../server/running-server.ts';
 import { verbOfActions } from './actions.ts';
 import { listenAddress } from './listen-address.ts';
@@ -22,7 +23,9 @@ const inferenceOptions: OptionName[] = [
 /** `sundew inference serve`: the inference plane alone, without storage. */
 export function inferenceVerb(load: () => Promise<StartServer>): Verb {
   const serve = async (context: VerbContext) => {
-    const { allowInsecurePublicBind } = configOf(context).config;
+    const { config } = configOf(context);
+    refuseUnheard(config);
+    const { allowInsecurePublicBind } = config;
     const address = await listenAddress(context.args.flags.get('--listen') ?? defaultListen, allowInsecurePublicBind);
     return await runServer(context, address, load);
   };
@@ -42,4 +45,11 @@ export function inferenceVerb(load: () => Promise<StartServer>): Verb {
     },
     (run, context) => run(context),
   );
+}
+
+/** An operator who asks for credentials or encryption, in a file that another server reads too, must not get a server without. */
+function refuseUnheard({ authEnabled, tlsCert }: Config): void {
+  const asked = authEnabled ? 'auth.enabled' : tlsCert === undefined ? undefined : 'tls.cert';
+  if (asked === undefined) return;
+  throw new ConfigError(`"inference serve" has no credentials and no TLS; leave ${asked} out, or use "sundew serve"`);
 }

@@ -1,6 +1,7 @@
 import { ConfigError } from '../config/config-error.ts';
 import { cellOf } from './cell.ts';
 import { clientFlags, runClient } from './client/client-verb.ts';
+import { bodyText, WrittenJson } from './client/written-json.ts';
 import { exitCodes, type Verb } from './verb.ts';
 
 interface Rows {
@@ -18,22 +19,23 @@ export const sql: Verb = {
     const [statement, ...given] = context.args.positionals;
     if (statement === undefined) throw new ConfigError('usage: sundew sql STATEMENT [PARAMETER ...] [options]');
     return await runClient(context, async ({ call }) => {
-      const parameters = given.map(parameterOf);
-      const answer = (await call('POST', '/db/v1/sql', { sql: statement, parameters })) as unknown as Rows;
+      const parameters = new WrittenJson(`[${given.map(parameterOf).join(',')}]`);
+      const answer = (await call('POST', '/db/v1/sql', bodyText({ sql: statement, parameters }))) as unknown as Rows;
       context.print(context.args.flags.has('--json') ? asObjects(answer) : asText(answer));
       return exitCodes.done;
     });
   },
 };
 
-/** A number, true, false and null are what they are in JSON; else it is a text, which JSON quotes make of a number. */
-function parameterOf(word: string): unknown {
+/** The JSON of a parameter. A number, true, false and null are what they are there; else it is a text, which quotes make of a number. */
+function parameterOf(word: string): string {
   try {
     const value: unknown = JSON.parse(word);
-    return typeof value === 'object' && value !== null ? word : value;
+    if (typeof value !== 'object' || value === null) return word;
   } catch {
-    return word;
+    // It is a text.
   }
+  return JSON.stringify(word);
 }
 
 function asObjects({ columns, rows }: Rows): string {

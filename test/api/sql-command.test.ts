@@ -34,6 +34,11 @@ describe('sundew sql', () => {
     expect(printed).toBe('{"n":2}\n{"n":null}\n');
   });
 
+  test('rounds no parameter', async () => {
+    const long = await run('SELECT n FROM rows WHERE n < ?', '9007199254740993', '--url', server.url);
+    expect([long.code, long.explained]).toEqual([1, expect.stringMatching(/^number_out_of_range: /)]);
+  });
+
   test('says what was refused, and ends with 1', async () => {
     const { code, printed, explained } = await run('DELETE FROM rows', '--url', server.url);
     expect({ code, printed }).toEqual({ code: 1, printed: '' });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { loadConfig } from '../../src/config/load.ts';
 import { RunningConfig } from '../../src/config/reload.ts';
 import { ServerListener } from '../../src/http/listener/server-listener.ts';
@@ -97,6 +97,20 @@ describe('sundew inference serve', () => {
     }
     expect(await child.exited).toBe(0);
     expect(readdirSync(directory.path)).toEqual([]);
+  });
+
+  test('refuses a configuration that asks for credentials or TLS, of which it has neither', async () => {
+    using directory = new TemporaryDirectory();
+    for (const [name, file] of [
+      ['auth.enabled', 'auth: {enabled: true}'],
+      ['tls.cert', 'tls: {cert: /a, key: /b}'],
+    ] as const) {
+      const path = `${directory.path}/sundew.yaml`;
+      writeFileSync(path, file);
+      const child = start(directory.path, '127.0.0.1:0', '--config', path);
+      const log = await new Response(child.stderr).text();
+      expect([await child.exited, log]).toEqual([2, expect.stringContaining(`leave ${name} out`)]);
+    }
   });
 
   test.each(['0.0.0.0:0', '[::]:0', ':0'])('refuses %s', async (listen) => {

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../config/config-error.ts';
 
-/** An object in JSON as somebody wrote it. It is sent as it is: parsed and written again, a long number would be another one. */
+/** JSON as somebody wrote it. It is sent as it is: parsed and written again, a long number would be another one. */
 export class WrittenJson {
   readonly text: string;
 
