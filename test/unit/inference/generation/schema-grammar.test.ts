@@ -114,7 +114,11 @@ describe('texts of a grammar satisfy the schema', () => {
         fc
           .record({
             properties: fc.dictionary(
-              fc.oneof(fc.constantFrom('a', 'ab', 'b'), fc.string({ minLength: 1 })),
+              // Ajv takes a member called `__proto__` for undeclared, also where it is declared.
+              fc.oneof(
+                fc.constantFrom('a', 'ab', 'b'),
+                fc.string({ minLength: 1 }).filter((name) => name !== '__proto__'),
+              ),
               tie('schema'),
               { maxKeys: 4 },
             ),
