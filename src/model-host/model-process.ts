@@ -287,7 +287,13 @@ export class ModelProcess {
 
   #send(message: ToChild): void {
     // A child that is gone is noticed by its exit, which fails whatever waits.
-    if (this.#alive) this.#child.send(message);
+    if (!this.#alive) return;
+    try {
+      this.#child.send(message);
+    } catch {
+      // Its channel is closed some time before its exit, which would not come if it lived on.
+      this.#child.kill('SIGKILL');
+    }
   }
 
   async #listen(): Promise<void> {

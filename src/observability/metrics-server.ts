@@ -7,8 +7,21 @@ interface MetricsServer {
   stop(): Promise<void>;
 }
 
-/** The second listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, nothing else. */
+/**
+ * The second listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, nothing else. Throws an `Error` with a sentence for a port that
+ * cannot be opened.
+ */
 export function startMetricsServer(host: string, port: number, metrics: Metrics, readiness: Readiness): MetricsServer {
+  try {
+    return listen(host, port, metrics, readiness);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = `the port ${port} of ${host} for metrics cannot be opened: ${reason} Give another one with --metrics-port`;
+    throw new Error(message, { cause: error });
+  }
+}
+
+function listen(host: string, port: number, metrics: Metrics, readiness: Readiness): MetricsServer {
   const headers = { 'cache-control': 'no-store' };
   const healthy = () => Response.json({ status: 'ok' }, { headers });
   const server = Bun.serve({

@@ -51,6 +51,17 @@ describe('probes', () => {
   });
 });
 
+test('a port for metrics that is taken is named, with what to do', async () => {
+  const taken = startMetricsServer('127.0.0.1', 0, new Metrics(), new Readiness());
+  try {
+    const start = () => startMetricsServer('127.0.0.1', taken.port, new Metrics(), new Readiness());
+    expect(start).toThrow(`the port ${taken.port} of 127.0.0.1 for metrics cannot be opened: `);
+    expect(start).toThrow('--metrics-port');
+  } finally {
+    await taken.stop();
+  }
+});
+
 describe('draining', () => {
   const release = Promise.withResolvers<object>();
   const arrived = Promise.withResolvers<void>();

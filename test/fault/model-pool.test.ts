@@ -248,6 +248,20 @@ describe('a process that goes wrong', () => {
     expect(events).toEqual(['load embedders/a', 'crash embedders/a signal SIGKILL', 'load embedders/a']);
   });
 
+  test('that is killed fails requests that reach it before its end is noticed with a retryable error too', async () => {
+    const { pool, events } = story();
+    for (let kills = 1; kills <= 8; kills += 1) {
+      const child = await ask(pool, 'a');
+      process.kill(child, 'SIGKILL');
+      const asked: Promise<unknown>[] = [];
+      while (events.filter((event) => event.startsWith('crash')).length < kills) {
+        asked.push(ask(pool, 'a').catch((error: unknown) => error));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      for (const outcome of await Promise.all(asked)) expect(outcome).toEqual(failure('inference_interrupted'));
+    }
+  });
+
   test('that hangs makes the server not ready, is ended, and is replaced', async () => {
     const { pool, clock, events } = story();
     await ask(pool, 'a');

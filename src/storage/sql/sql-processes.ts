@@ -105,7 +105,7 @@ export class SqlProcesses {
     const stop = () => running.child.kill('SIGKILL');
     signal.addEventListener('abort', stop, { once: true });
     try {
-      running.child.send(order);
+      tell(running, order);
       const answer = await promise;
       signal.throwIfAborted();
       if (answer === undefined) throw new ServiceError('internal', 'the process that runs SQL has ended');
@@ -156,5 +156,14 @@ export class SqlProcesses {
       return child.exited;
     });
     await Promise.all(ended);
+  }
+}
+
+/** A process that has ended hears nothing any more, some time before its end is noticed. Nothing of the order was done then. */
+function tell({ child }: SqlProcess, order: SqlOrder): void {
+  try {
+    child.send(order);
+  } catch (cause) {
+    throw new ServiceError('unavailable', 'the process that runs SQL has ended; try again', { cause });
   }
 }
