@@ -179,6 +179,22 @@ describe.each([1, 4])('scan over %d ranges', (num_shards) => {
 });
 
 test.each([
+  ['misspelled/lookup/a?field=n', 'fields'],
+  ['misspelled/documents/a?feilds=n', 'fields'],
+  ['?prefx=x', 'prefix'],
+])('a parameter of the address /tables/%s that is nearly %s is refused', async (address, meant) => {
+  await server.send('POST', '/db/v1/tables/misspelled');
+  await server.send('POST', '/db/v1/tables/misspelled/batch', { inserts: { a: { n: 1, secret: 2 } } });
+  const answer = await server.send('GET', `/db/v1/tables${address.startsWith('?') ? '' : '/'}${address}`);
+  expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  expect(answer.body.message).toContain(`Did you mean "${meant}"?`);
+  expect(await server.send('GET', '/db/v1/tables/misspelled/lookup/a?fields=n&trace=1')).toMatchObject({
+    status: 200,
+    body: { n: 1 },
+  });
+});
+
+test.each([
   ['filter_prefix', 'a'],
   ['exclusion_query', { match_all: {} }],
   ['order_by', [{ field: 'n', desc: true }]],

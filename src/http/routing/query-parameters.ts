@@ -1,4 +1,5 @@
 import type { Static, TObject, TSchema } from '@sinclair/typebox';
+import { memberMeant } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { checkValue } from './json-reader.ts';
 
@@ -6,19 +7,28 @@ const said = { whole: 'the query part of the URL', part: 'parameter' };
 
 /**
  * The query part of a request URL as the schema's type. Values are converted to the declared type of their member
- * (string, integer, number, boolean, array of strings separated by commas or repeated); unknown names are ignored.
+ * (string, integer, number, boolean, array of strings separated by commas or repeated); unknown names are ignored, but for
+ * those that nearly are known ones.
  */
 export function readQuery<Schema extends TObject>(url: string, schema: Schema): Static<Schema> {
   const values: Record<string, unknown> = {};
   const start = url.indexOf('?');
   if (start >= 0) {
     for (const [name, text] of parametersOf(url.slice(start + 1))) {
-      if (!Object.hasOwn(schema.properties, name)) continue;
-      const member: TSchema | undefined = schema.properties[name];
-      if (member !== undefined) add(values, name, text, member);
+      const member: TSchema | undefined = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
+      if (member === undefined) refuseMisspelled(name, schema);
+      else add(values, name, text, member);
     }
   }
   return checkValue(values, schema, said);
+}
+
+/** A parameter that was meant to choose something, and does not, would give the answer to another question. */
+function refuseMisspelled(name: string, schema: TObject): void {
+  const meant = memberMeant(name, Object.keys(schema.properties));
+  if (meant === undefined) return;
+  const message = `the URL has no parameter "${name.slice(0, 64)}". Did you mean "${meant}"?`;
+  throw new ServiceError('invalid_request', message);
 }
 
 /** Most queries have nothing to decode: to split those takes a third of the time of a general reader. */

@@ -112,7 +112,8 @@ function readTerms(value: Members, scope: AggregationScope): PlanAggregationKind
   const { where } = scope;
   const fields = readStrings(value, 'fields', limits.aggregationFieldsMax, where);
   if (fields?.includes('') || fields?.length === 0) throw invalidQuery(where, '"fields" must name paths');
-  if (fields && member(value, 'field') !== undefined) throw invalidQuery(where, 'give "field" or "fields", not both');
+  const single = fieldMembers.find((name) => member(value, name) !== undefined);
+  if (fields && single) throw invalidQuery(where, `give "${single}" or "fields", not both`);
   const sizes = readSizes(value, 0, where);
   const terms = { kind: 'terms' as const, fields: fields ?? [requireField(value, where)], ...sizes };
   if (sizes.min_doc_count > 0) return terms;

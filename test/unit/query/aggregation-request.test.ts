@@ -148,6 +148,7 @@ describe('aggregations of a request', () => {
     [{ field: 'a' }, 'needs a "type"'],
     [{ type: 'terms' }, 'needs a "field"'],
     [{ type: 'terms', field: 'a', fields: ['b'] }, 'not both'],
+    [{ type: 'terms', path: 'a', fields: ['b'] }, '"path" or "fields", not both'],
     [{ type: 'terms', field: 'a', fields: [] }, 'must name paths'],
     [{ type: 'terms', field: 'a', sizes: 3 }, 'Did you mean "size"?'],
     [{ type: 'terms', field: 'a', size: 0 }, '"size" must be an integer from 1 to 65536'],
