@@ -20,8 +20,15 @@ export interface QuotedOrBare {
 const quote = 0x22;
 const openingBracket = 0x28;
 const closingBracket = 0x29;
-const operators = ['AND', 'OR', 'NOT'] as const;
-type QueryOperator = (typeof operators)[number];
+type QueryOperator = 'AND' | 'OR' | 'NOT';
+/** By their spellings. */
+const operators: readonly (readonly [spelling: string, operator: QueryOperator])[] = [
+  ['AND', 'AND'],
+  ['&&', 'AND'],
+  ['OR', 'OR'],
+  ['||', 'OR'],
+  ['NOT', 'NOT'],
+];
 
 /** A cursor over a query string that knows characters, words and escapes, but no grammar. */
 export class QueryStringText {
@@ -64,8 +71,17 @@ export class QueryStringText {
 
   /** The operator under the cursor, which stays where it is. */
   operator(): QueryOperator | undefined {
-    const found = operators.find((name) => this.#text.startsWith(name, this.position));
-    return found !== undefined && this.endsWord(found.length) ? found : undefined;
+    return this.#spelledOperator()?.[1];
+  }
+
+  /** Moves past the operator under the cursor. */
+  takeOperator(): void {
+    this.position += this.#spelledOperator()?.[0].length ?? 0;
+  }
+
+  #spelledOperator(): (typeof operators)[number] | undefined {
+    const found = operators.find(([spelling]) => this.#text.startsWith(spelling, this.position));
+    return found !== undefined && this.endsWord(found[0].length) ? found : undefined;
   }
 
   /** Reads up to the end of a word; with `stopAtColon`, up to the colon that ends a field name. */

@@ -31,8 +31,8 @@ interface Alternative {
 export const phraseSlopMax = 100;
 
 /**
- * The plan of a query string. NOT binds closer than AND, AND closer than OR; `+` and `-` count for the whole group
- * that they stand in. An empty string matches everything. Fails with `invalid_query` or
+ * The plan of a query string. NOT binds closer than AND (`&&`), AND closer than OR (`||`); `+` and `-` count for the whole
+ * group that they stand in. An empty string matches everything. Fails with `invalid_query` or
  * `limit_exceeded`.
  */
 export function parseQueryString(text: string, options: QueryStringOptions): PlanNode {
@@ -66,7 +66,7 @@ class QueryStringParser {
       this.#text.skipSpace();
       if (this.#text.atEnd || this.#text.peek() === ')') break;
       const operator = this.#text.operator();
-      if (operator === 'AND' || operator === 'OR') this.#text.take(operator);
+      if (operator === 'AND' || operator === 'OR') this.#text.takeOperator();
       const isAnd = operator === 'AND' || (operator !== 'OR' && adjacentIsAnd);
       if (!isAnd) {
         current.beside ||= operator === 'OR';
@@ -82,7 +82,7 @@ class QueryStringParser {
     let negated = false;
     this.#text.skipSpace();
     while (this.#text.operator() === 'NOT') {
-      this.#text.take('NOT');
+      this.#text.takeOperator();
       negated = !negated;
       this.#text.skipSpace();
     }
