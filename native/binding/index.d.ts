@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 7153561878ceac0895c63e803d54510077a207e4141201772371b2601aeefef4
+// SHA-256 of its sources: 051bbaa4d287f42f13cb4296268dd1037feaff052ae3b2308de678d9bb09b6d5
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
