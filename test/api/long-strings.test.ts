@@ -57,3 +57,28 @@ test('a value that is too long to be indexed whole is refused, and found by its 
   expect(await found({ match_phrase: `${whole}/`, field: 'url' })).toEqual(['before', 'umlauts']);
   expect(await found({ term: { _id: 'k'.repeat(300) } })).toEqual([]);
 });
+
+test('a declared keyword is a whole value up to 8,192 bytes, in conditions, orders and buckets', async () => {
+  const url = { type: 'string', 'x-service-types': ['keyword'] };
+  const schema = {
+    document_schemas: { page: { schema: { type: 'object', properties: { url } } } },
+    default_type: 'page',
+  };
+  await server.send('POST', '/db/v1/tables/pages', { schema });
+  const [shorter, longest, longer] = [8_191, 8_192, 8_193].map((length) => 'u'.repeat(length));
+  const inserts = { a: { url: `${longest}` }, b: { url: shorter }, c: { url: longer }, d: { url: `${whole}/` } };
+  await server.send('POST', '/db/v1/tables/pages/batch', { inserts, sync_level: 'full_index' });
+  const of = async (request: object) =>
+    (await server.send<Answer>('POST', '/db/v1/tables/pages/query', { fields: [], ...request })).body;
+  const ids = async (request: object) => (await of(request)).responses[0].hits.hits.map(({ _id }) => _id);
+  expect(await ids({ filter_query: { term: { url: longest } } })).toEqual(['a']);
+  expect(await ids({ filter_query: { term: { url: `${whole}/` } } })).toEqual(['d']);
+  expect(await ids({ filter_query: { prefix: { url: shorter } }, order_by: [{ field: 'url' }] })).toEqual(['b', 'a']);
+  expect(await ids({ full_text_search: { match_all: {} }, order_by: [{ field: 'url' }] })).toEqual([
+    'd',
+    'b',
+    'a',
+    'c',
+  ]);
+  expect((await of({ filter_query: { term: { url: longer } } })).message).toContain('above 8192 bytes');
+});

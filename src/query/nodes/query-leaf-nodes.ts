@@ -22,8 +22,6 @@ import {
 
 const idsMax = 10_000;
 const multiMatchFieldsMax = 64;
-/** Longer strings are indexed by their words alone, `EXACT_BYTES_MAX` of the engine. */
-const wholeBytesMax = 256;
 
 export function readMatch(node: Members, { where, budget }: NodeScope): PlanNode {
   checkMembers(node, ['match', 'field', 'path', 'analyzer', 'operator', 'fuzziness', 'prefix_length', 'boost'], where);
@@ -68,7 +66,7 @@ export function readTerm(node: Members, { where, budget }: NodeScope): PlanNode 
   checkMembers(node, ['term', 'field', 'path', 'fuzziness', 'prefix_length', 'boost'], where);
   const { field, value, options } = readFieldValue(node, 'term', 'value', where);
   const near = readFuzziness(options, where);
-  const term = wholeValue(value, field, where);
+  const term = scalar(value, where);
   if (!near) return { kind: 'term', ...optionalField(field), value: term, ...boostOf(options, where) };
   if (typeof term !== 'string' || term === '') throw invalidQuery(where, 'a term with "fuzziness" must be a word');
   budget.spendExpansion();
@@ -80,7 +78,6 @@ export function readPrefix(node: Members, { where }: NodeScope): PlanNode {
   const { field, value, options } = readFieldValue(node, 'prefix', 'value', where);
   if (typeof value !== 'string' || value === '')
     throw invalidQuery(where, '"prefix" must be a string with something in it');
-  wholeValue(value, field, where);
   return { kind: 'prefix', ...optionalField(field), value, ...boostOf(options, where) };
 }
 
@@ -98,9 +95,7 @@ export function readTerms(node: Members, { where, budget }: NodeScope): PlanNode
   budget.spend(values.length);
   const inner = isNumber(member(terms, 'boost')) ? readBoost(terms, where) : 1;
   const boost = readBoost(node, where) * inner;
-  return anyOf(
-    values.map((value: unknown) => ({ kind: 'term', field, value: wholeValue(value, field, where), boost })),
-  );
+  return anyOf(values.map((value: unknown) => ({ kind: 'term', field, value: scalar(value, where), boost })));
 }
 
 export function readMultiMatch(node: Members, { where, budget }: NodeScope): PlanNode {
@@ -221,17 +216,6 @@ function textOf(value: unknown, name: string, where: string, budget: QueryBudget
 function scalar(value: unknown, where: string): string | number | boolean {
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
   throw invalidQuery(where, 'a term must be a string, a number, true or false');
-}
-
-/** A value that the index may hold whole: no answer would be right of one that it cannot. */
-function wholeValue(value: unknown, field: string | undefined, where: string): string | number | boolean {
-  const whole = scalar(value, where);
-  const isKept = typeof whole !== 'string' || field === '_id' || Buffer.byteLength(whole) <= wholeBytesMax;
-  if (isKept) return whole;
-  throw invalidQuery(
-    where,
-    `strings above ${wholeBytesMax} bytes are not indexed whole: look for their words, with "match_phrase"`,
-  );
 }
 
 function analyzerOf(options: Members, where: string): { analyzer?: string } {

@@ -15,9 +15,6 @@ use crate::full_text::mapping::{FieldRule, GeoForm, PathTable, TIMESTAMP, TableM
 use crate::full_text::segments::{DocumentHead, Scalar, SegmentBuilder};
 use crate::full_text::slots::SlotTable;
 
-/// Longer strings have no exact form, neither in a term nor in a column; bytes.
-pub const EXACT_BYTES_MAX: usize = 256;
-
 /// Turns rows into documents, and remembers the paths that it met.
 pub struct DocumentReader {
     mapping: Arc<TableMapping>,
@@ -145,8 +142,8 @@ impl Target<'_> {
     /// A string that is not a date, or the literal of a number or boolean whose path is declared to hold text.
     fn take_text(&mut self, node: u32, text: &str) {
         let plan = self.table.string_plan(node, self.slots, self.fields);
-        let has_column = plan.is_kept && text.len() <= EXACT_BYTES_MAX;
-        if plan.texts.is_empty() && !plan.is_kept {
+        let is_kept = plan.kept_bytes_max > 0;
+        if plan.texts.is_empty() && !is_kept {
             return;
         }
         for target in &plan.texts {
@@ -156,7 +153,7 @@ impl Target<'_> {
                 self.segment.add_text(target.field, target.analyzer, text);
             }
         }
-        if has_column {
+        if is_kept && text.len() <= plan.kept_bytes_max {
             let span = self.segment.values.keep(text);
             self.push(node, if plan.exact { Scalar::Text(span) } else { Scalar::ColumnOnly(span) });
         } else {

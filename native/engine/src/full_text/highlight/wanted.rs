@@ -8,7 +8,6 @@ use super::matchers::{TokenMatcher, WholeMatcher};
 use super::spans::{DocumentText, Span};
 use crate::error::EngineError;
 use crate::full_text::analysis::Analyzer;
-use crate::full_text::documents::document_reader::EXACT_BYTES_MAX;
 use crate::full_text::mapping::{FieldRule, TableMapping};
 use crate::full_text::plan::QueryPlan;
 use crate::full_text::slots::tokens_of;
@@ -56,7 +55,7 @@ impl<'m> Wanted<'m> {
             return if self.conditions.iter().any(is_asked) { vec![all] } else { Vec::new() };
         }
         let asked = self.of_path(text);
-        let is_whole = text.rule.exact && text.text.len() <= EXACT_BYTES_MAX;
+        let is_whole = text.rule.exact && text.text.len() <= text.rule.whole_bytes_max();
         let whole = |matcher: &WholeMatcher| is_whole && matcher.accepts(&text.text);
         let (prefixes, others): (Vec<_>, Vec<_>) =
             asked.whole.iter().partition(|matcher| matches!(matcher, WholeMatcher::Prefix(_)));

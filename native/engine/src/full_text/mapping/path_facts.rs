@@ -25,6 +25,8 @@ pub struct PathFacts {
     pub analyzers: Vec<Analyzer>,
     /// None when the path is declared to have no exact form.
     pub exact_paths: Vec<ExactPath>,
+    /// Longer strings have no whole value in some documents, bytes.
+    pub whole_bytes_max: usize,
     /// Some documents have no words of the path, so that a text that is asked of it is compared with whole strings too.
     pub may_lack_words: bool,
     /// A query without a field searches the path. Types that differ are searched alike: their texts lie together.
@@ -70,6 +72,7 @@ mod tests {
         PathFacts {
             analyzers: Vec::new(),
             exact_paths: vec![ExactPath { path: path.to_owned(), types: None }],
+            whole_bytes_max: 256,
             may_lack_words: false,
             is_searched: true,
             is_left_out: false,

@@ -38,8 +38,8 @@ pub struct TextTarget {
 pub struct StringPlan {
     pub texts: Vec<TextTarget>,
     pub exact: bool,
-    /// The whole string has a column.
-    pub is_kept: bool,
+    /// Of strings that have a column as a whole; none has where it is 0.
+    pub kept_bytes_max: usize,
 }
 
 pub struct Node {
@@ -217,7 +217,8 @@ impl PathTable {
             }
         });
         let is_kept = rule.exact || !(rule.texts.is_empty() || rule.words_only);
-        let plan = Arc::new(StringPlan { texts: texts.collect(), exact: rule.exact, is_kept });
+        let kept_bytes_max = if is_kept { rule.whole_bytes_max() } else { 0 };
+        let plan = Arc::new(StringPlan { texts: texts.collect(), exact: rule.exact, kept_bytes_max });
         self.nodes[node as usize].string_plan = Some(Arc::clone(&plan));
         plan
     }

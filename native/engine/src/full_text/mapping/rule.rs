@@ -2,6 +2,11 @@
 
 use crate::full_text::analysis::Analyzer;
 
+/// Longer strings have no whole value, neither in a term nor in a column, bytes; where they are declared whole values they
+/// may be longer.
+pub const WHOLE_BYTES_MAX: usize = 256;
+pub const KEYWORD_BYTES_MAX: usize = 8_192;
+
 /// Longer paths are not indexed, bytes.
 pub const PATH_BYTES_MAX: usize = 1024;
 
@@ -33,6 +38,8 @@ pub struct FieldRule {
     pub texts: Vec<TextForm>,
     /// The whole string as one value, for `term`, sorting and aggregations.
     pub exact: bool,
+    /// `exact` is declared.
+    pub is_keyword: bool,
     /// A string that is a date becomes one (and nothing else, when the type was only inferred).
     pub date: bool,
     pub number: bool,
@@ -58,11 +65,17 @@ impl FieldRule {
         has_values || !self.texts.is_empty() || self.geo != GeoForm::None
     }
 
+    /// Of strings with a whole value.
+    pub fn whole_bytes_max(&self) -> usize {
+        if self.is_keyword { KEYWORD_BYTES_MAX } else { WHOLE_BYTES_MAX }
+    }
+
     /// A value whose type nobody declared.
     pub fn inferred() -> Self {
         Self {
             texts: vec![TextForm { suffix: "", analyzer: Analyzer::Standard }],
             exact: true,
+            is_keyword: false,
             date: true,
             number: true,
             boolean: true,
@@ -75,7 +88,7 @@ impl FieldRule {
 
     /// The words of strings, and nothing else of any value.
     pub fn without_values(self) -> Self {
-        Self { words_only: true, exact: false, date: false, number: false, boolean: false, ..self }
+        Self { words_only: true, exact: false, is_keyword: false, date: false, number: false, boolean: false, ..self }
     }
 
     /// By the values of `x-service-types` (or one `mapping.type` of a dynamic template). Unknown and impossible
@@ -88,7 +101,7 @@ impl FieldRule {
             match name {
                 "text" => primary = primary.or(Some(analyzer.unwrap_or(Analyzer::Standard))),
                 "html" => primary = primary.or(Some(Analyzer::Html)),
-                "keyword" | "link" => rule.exact = true,
+                "keyword" | "link" => (rule.exact, rule.is_keyword) = (true, true),
                 "search_as_you_type" => as_you_type = true,
                 "numeric" => rule.number = true,
                 "boolean" => rule.boolean = true,

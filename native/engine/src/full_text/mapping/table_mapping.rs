@@ -8,7 +8,7 @@ use super::cursor::SchemaCursor;
 use super::exact_types::ExactTypes;
 use super::path_facts::{ExactPath, KnownPaths, PathFacts};
 use super::property::any_in_all;
-use super::rule::{ALL, DERIVED_SUFFIXES, FieldRule, KEYWORD_SUFFIX};
+use super::rule::{ALL, DERIVED_SUFFIXES, FieldRule, KEYWORD_SUFFIX, WHOLE_BYTES_MAX};
 use super::templates::{DetectedType, Template};
 use crate::full_text::analysis::Analyzer;
 
@@ -171,6 +171,8 @@ impl TableMapping {
         let exact_paths = [Some(path), base].into_iter().flatten().filter(|path| is_exact(path));
         let exact_paths: Vec<ExactPath> =
             exact_paths.map(|path| ExactPath { path: path.to_owned(), types: self.exact_types(path) }).collect();
+        let whole = exact_paths.iter().flat_map(|exact| self.exact_rules(&exact.path)).filter(|rule| rule.exact);
+        let whole_bytes_max = whole.map(|rule| rule.whole_bytes_max()).min().unwrap_or(WHOLE_BYTES_MAX);
         let has_words = rules.iter().any(|rule| !rule.texts.is_empty());
         let analyzers = self.analyzers_of(path);
         let has_own_words = |rule: &FieldRule| rule.texts.iter().any(|form| form.suffix.is_empty());
@@ -178,6 +180,7 @@ impl TableMapping {
             && self.rules_by_type(path).iter().any(|(rule, _)| rule.exact && !has_own_words(rule));
         let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
         PathFacts {
+            whole_bytes_max,
             may_lack_words: self.values_only || analyzers.is_empty() || is_exact_only,
             analyzers,
             is_searched: self.is_searched(path),
