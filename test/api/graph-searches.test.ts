@@ -347,6 +347,21 @@ describe('graph searches of a query', () => {
     expect(graph_results.near).toMatchObject({ nodes: [{ key: 'frankfurt' }] });
   });
 
+  test('may write out what is usual where it says nothing', async () => {
+    const params = { weight_mode: 'min_hops', k: 1, max_results: 100, deduplicate_nodes: true };
+    const toMunich = { keys: ['munich'] };
+    for (const search of [
+      { type: 'traverse' },
+      { type: 'neighbors' },
+      { type: 'shortest_path', target_nodes: toMunich },
+      { type: 'k_shortest_paths', target_nodes: toMunich },
+    ]) {
+      const asked = { ...search, ...from('aachen') };
+      const { graph_results } = await query({ graph_searches: { short: asked, long: { ...asked, params } } });
+      expect({ ...graph_results.long, took: 0 }).toEqual({ ...graph_results.short, took: 0 });
+    }
+  });
+
   test.each([
     [{ near: { type: 'neighbors', index_name: 'no', start_nodes: { keys: ['a'] } } }, '"no"'],
     [{ near: { type: 'near', index_name: 'g' } }, '"type"'],
