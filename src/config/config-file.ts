@@ -1,24 +1,29 @@
 import { ConfigError } from './config-error.ts';
-import { repeatedKey } from './repeated-keys.ts';
 
 type ReadFile = (path: string) => string;
 
 /** Dotted keys of a YAML or JSON file; a mapping without members has its own. Throws `ConfigError`. */
 export function readConfigFile(path: string, readFile: ReadFile): Map<string, unknown> {
   const source = readText(path, readFile);
-  const format = path.endsWith('.json') ? 'json' : 'yaml';
-  let parsed: unknown;
-  try {
-    parsed = format === 'json' ? JSON.parse(source) : Bun.YAML.parse(source);
-  } catch (error) {
-    throw new ConfigError(`${path} is not valid: ${error instanceof Error ? error.message : String(error)}`);
-  }
-  const repeated = repeatedKey(source, format);
-  if (repeated !== undefined)
-    throw new ConfigError(`${path} has the key "${repeated}" twice; put its members together`);
+  const parsed = parseYaml(path, source);
   const flat = new Map<string, unknown>();
   if (parsed !== null && parsed !== undefined) flatten(path, '', parsed, flat);
   return flat;
+}
+
+/** JSON is YAML, too. A key that is there twice is refused: the section that is left out may be the one that asks for credentials. */
+function parseYaml(path: string, source: string): unknown {
+  // Loaded here: a start without a file is sooner without it.
+  const { parse, YAMLParseError } = require('yaml') as typeof import('yaml');
+  try {
+    return parse(source, { merge: true });
+  } catch (error) {
+    if (!(error instanceof YAMLParseError)) throw error;
+    // The lines behind the first are the file's own, which may hold a secret.
+    const reason = error.message.split(/:?\n/, 1)[0];
+    const advice = error.code === 'DUPLICATE_KEY' ? '; put the members of both together' : '';
+    throw new ConfigError(`${path} is not valid: ${reason}${advice}`);
+  }
 }
 
 /** The text of a file. Throws `ConfigError`. */
