@@ -400,7 +400,8 @@ function besideHits(key: () => string): object {
   const walked = { index_name: 'near', include_documents: true, include_edges: true };
   const around = { ...walked, type: random.pick(['neighbors', 'traverse']), start_nodes: hits };
   const type = random.pick(['shortest_path', 'k_shortest_paths']);
-  const params = { k: 3, max_depth: 6, weight_mode: random.pick(['min_hops', 'min_weight', 'max_weight']) };
+  const weight_mode = random.pick(['min_hops', 'min_weight', 'max_weight']);
+  const params = { ...(type === 'k_shortest_paths' && { k: 3 }), max_depth: 6, weight_mode };
   const way = {
     type,
     index_name: 'near',
