@@ -146,12 +146,6 @@ export function readSearchedIndexes(request: Members, indexes: NamedIndexes): Se
   const named = names.filter((name) => !isText(name));
   const searched = searchedIndexes(request, indexes, { named, hasText: text !== undefined });
   const embedded = searched.filter(({ vector }) => vector === undefined).map(({ index }) => index.name);
-  if (text && embedded.length === 0 && member(request, 'reranker') === undefined) {
-    throw invalidQuery(
-      'indexes',
-      'none of them embeds the text of "semantic_search": name one with an embedder, or leave the text out',
-    );
-  }
   const semantic = text && { ...text, indexes: new Set(embedded) };
   return { searched, semantic, textIndex, namesVectors: named.length > 0 };
 }
