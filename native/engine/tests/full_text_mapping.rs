@@ -4,7 +4,7 @@ mod full_text_support;
 
 use full_text_support::*;
 use serde_json::{Value, json};
-use sundew_engine::full_text::{Analyzer, tokens_of};
+use sundew_engine::full_text::{Analyzer, CancelFlag, query, tokens_of};
 
 fn words(analyzer: &str, text: &str) -> Vec<String> {
     let analyzer = Analyzer::named(analyzer).expect("a known analyzer");
@@ -86,8 +86,15 @@ fn declared_types() {
     assert!(!found(aliased, document(), word("f", "running")));
     let hidden = schema(json!({"f": {"type": "string", "x-service-index": false}}));
     for left_out in [of(json!(["embedding"])), of(json!(["blob"])), hidden] {
-        for query in [word("f", "run"), term("f", "Running Water"), json!({"kind": "exists", "field": "f"})] {
-            assert!(is_refused(&index_of(left_out.clone(), &[document()]), query));
+        for node in [word("f", "run"), term("f", "Running Water"), json!({"kind": "exists", "field": "f"})] {
+            assert!(!found(left_out.clone(), document(), node.clone()));
+            let others = json!({"kind": "bool", "must_not": [node]});
+            let index = index_of(left_out.clone(), &[document()]);
+            assert!(is_refused(&index, others.clone()));
+            let shown = json!({"query": {"kind": "match_all"}, "row_filter": [others], "limit": 1});
+            let plan = serde_json::from_value(shown).expect("a plan");
+            let refused = query(std::slice::from_ref(&index), &plan, &CancelFlag::default()).expect_err("refused");
+            assert!(refused.message.contains("an administrator has to change it"));
         }
     }
     let german = schema(json!({"f": {"type": "string", "x-service-types": ["text"], "x-service-analyzer": "german"}}));

@@ -322,7 +322,8 @@ fn numbers_and_dates_are_found_below_any_name() {
 fn a_whole_string_that_is_too_long_to_be_compared_is_there_all_the_same() {
     let keyword = json!({"type": "string", "x-service-types": ["keyword"]});
     let schema = json!({"document_schemas": {"d": {"schema": {"type": "object", "properties": {"k": keyword}}}}});
-    let index = index_of(schema, &[json!({"k": "x".repeat(8_192)}), json!({"k": "x".repeat(8_193)}), json!({"l": "x"})]);
+    let index =
+        index_of(schema, &[json!({"k": "x".repeat(8_192)}), json!({"k": "x".repeat(8_193)}), json!({"l": "x"})]);
     assert_eq!(matching(&index, json!({"kind": "exists", "field": "k"})), [0, 1]);
     assert_eq!(matching(&index, json!({"kind": "term", "field": "k", "value": "x".repeat(8_192)})), [0]);
     assert_eq!(matching(&index, json!({"kind": "exists", "field": "l"})), [2]);

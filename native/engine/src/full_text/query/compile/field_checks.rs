@@ -7,10 +7,20 @@ use crate::full_text::plan::{Node, QueryPlan, TermValue};
 use crate::full_text::query::compile::clauses::invalid;
 use crate::full_text::query::compile::index_fields::IndexFields;
 
-/// Errors: `invalid_query` when the request asks about a field that is declared not to be indexed, or a string longer than those that
-/// are indexed whole, since no document would be found by it. Under a row filter by such a one nothing is seen, which hides enough.
+/// A field that is declared not to be indexed finds nothing, as declared. To leave out documents by it would let all through.
+///
+/// Errors: `invalid_query` where that is asked for, by the request or the row filter of its caller, and where the request has a string
+/// longer than those that are indexed whole. A row filter that asks for such a string shows nothing, which hides enough.
 pub fn check_fields(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
-    plan.query.iter().chain(&plan.filter).chain(&plan.exclusion).try_for_each(|node| check_node(index, node))
+    let asked = plan.query.iter().chain(&plan.filter).map(|node| (node, false));
+    let left_out = plan.exclusion.iter().map(|node| (node, true));
+    asked.chain(left_out).try_for_each(|(node, leaves_out)| check_node(index, node, leaves_out, true))?;
+    let row_filter = plan.row_filter.iter().try_for_each(|node| check_node(index, node, false, false));
+    row_filter.map_err(|_| {
+        invalid(
+            "the row filter of the caller leaves out documents by what is not indexed: an administrator has to change it",
+        )
+    })
 }
 
 /// Errors: `invalid_query` when `field` is declared not to be indexed.
@@ -38,12 +48,14 @@ fn check_whole(index: &IndexFields, field: Option<&str>, value: &str) -> Result<
     )))
 }
 
-fn check_node(index: &IndexFields, node: &Node) -> Result<(), EngineError> {
+/// `leaves_out`: documents that match are not wanted.
+fn check_node(index: &IndexFields, node: &Node, leaves_out: bool, checks_values: bool) -> Result<(), EngineError> {
+    let check_field = |field: &str| if leaves_out { check_field(index, field) } else { Ok(()) };
     match node {
         Node::MatchAll { .. } | Node::MatchNone {} | Node::Ids { .. } => Ok(()),
         Node::Term { field, value: TermValue::Text(value), .. } | Node::Prefix { field, value, .. } => {
-            field.iter().try_for_each(|field| check_field(index, field))?;
-            check_whole(index, field.as_deref(), value)
+            field.iter().try_for_each(|field| check_field(field))?;
+            if leaves_out || checks_values { check_whole(index, field.as_deref(), value) } else { Ok(()) }
         }
         Node::Match { field, .. }
         | Node::Phrase { field, .. }
@@ -51,7 +63,7 @@ fn check_node(index: &IndexFields, node: &Node) -> Result<(), EngineError> {
         | Node::Fuzzy { field, .. }
         | Node::Wildcard { field, .. }
         | Node::Regexp { field, .. }
-        | Node::TermsPhrase { field, .. } => field.iter().try_for_each(|field| check_field(index, field)),
+        | Node::TermsPhrase { field, .. } => field.iter().try_for_each(|field| check_field(field)),
         Node::IpRange { field, .. }
         | Node::GeoBox { field, .. }
         | Node::GeoDistance { field, .. }
@@ -59,10 +71,12 @@ fn check_node(index: &IndexFields, node: &Node) -> Result<(), EngineError> {
         | Node::GeoShape { field, .. }
         | Node::Range { field, .. }
         | Node::BoolField { field, .. }
-        | Node::Exists { field, .. } => check_field(index, field),
-        Node::BoolPrefix { fields, .. } => fields.iter().try_for_each(|each| check_field(index, &each.field)),
+        | Node::Exists { field, .. } => check_field(field),
+        Node::BoolPrefix { fields, .. } => fields.iter().try_for_each(|each| check_field(&each.field)),
         Node::Bool { must, should, must_not, filter, .. } => {
-            must.iter().chain(should).chain(must_not).chain(filter).try_for_each(|clause| check_node(index, clause))
+            let mut wanted = must.iter().chain(should).chain(filter);
+            wanted.try_for_each(|clause| check_node(index, clause, leaves_out, checks_values))?;
+            must_not.iter().try_for_each(|clause| check_node(index, clause, true, checks_values))
         }
     }
 }
