@@ -47,7 +47,7 @@ export function inferenceVerb(load: () => Promise<StartServer>): Verb {
   );
 }
 
-/** An operator who asks for credentials or encryption, in a file that another server reads too, must not get a server without. */
+/** This server has neither credentials nor TLS. Where the configuration asks for them, it does not start. */
 function refuseUnheard({ authEnabled, tlsCert }: Config): void {
   const asked = authEnabled ? 'auth.enabled' : tlsCert === undefined ? undefined : 'tls.cert';
   if (asked === undefined) return;

@@ -85,8 +85,8 @@ const paramMembers = [
   'algorithm_params',
 ];
 /**
- * The members that say nothing to searches of a type, unless they say what holds anyway: a client may write out what is usual. Paths and
- * their edges are always part of what a search for paths finds.
+ * Members that have no effect on searches of a type. They are refused unless they have their default, which some clients always send.
+ * Paths and their edges are always part of what a search for paths finds.
  */
 const strangers = {
   traverse: ['target_nodes', 'pattern', 'return_aliases', 'weight_mode', 'k'],
@@ -95,7 +95,7 @@ const strangers = {
   k_shortest_paths: ['pattern', 'return_aliases', 'max_results', 'deduplicate_nodes'],
   pattern: ['target_nodes', 'max_depth', 'weight_mode', 'k', 'deduplicate_nodes'],
 } as const;
-const usual = new Map<string, unknown>([
+const defaults = new Map<string, unknown>([
   ['weight_mode', 'min_hops'],
   ['k', 1],
   ['max_results', 100],
@@ -142,7 +142,7 @@ function readSearch(name: string, search: unknown): GraphSearch {
   // A filter of nodes may stand beside the others or among the parameters.
   const asked = { ...search, ...params };
   const said = (each: string) => member(asked, each);
-  const stray = strangers[type].find((each) => said(each) !== undefined && said(each) !== usual.get(each));
+  const stray = strangers[type].find((each) => said(each) !== undefined && said(each) !== defaults.get(each));
   if (stray !== undefined) throw invalidQuery(where, `"${stray}" says nothing to a search of the type "${type}"`);
   const leg = readLeg(search, where);
   if (type === 'traverse' || type === 'neighbors') {
