@@ -196,6 +196,13 @@ describe('stored responses', () => {
     expect(await told(gone)).toContain('no response');
   });
 
+  test('that are too large to be kept say so', async () => {
+    const metadata = { of: 'x'.repeat(65 * 1_024 * 1_024) };
+    const { id, store } = await client.responses.create({ model, input: 'hello', temperature: 0, metadata });
+    expect(await told(client.responses.retrieve(id))).toContain('not_found');
+    expect(store).toBe(false);
+  });
+
   test('expire, make room for others, and belong to who asked', async () => {
     const clock = new FakeClock();
     const store = new ResponseStore(clock, { keptMs: 1_000, charsMax: 950 });

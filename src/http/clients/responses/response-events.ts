@@ -51,13 +51,17 @@ export class ResponseEvents {
     });
   }
 
-  /** The last events; the whole response is in the last of them. */
-  end(output: GenerationOutput): { readonly events: ResponseEvent[]; readonly response: object } {
+  /** The last events; the whole response is in the last of them. It says by `store` whether `keep` has kept it. */
+  end(
+    output: GenerationOutput,
+    keep: (response: object) => boolean,
+  ): { readonly events: ResponseEvent[]; readonly response: object } {
     const before = [
       ...this.pieces(output.deltas),
       ...this.#close(output.finish === 'length' ? 'incomplete' : 'completed'),
     ];
-    const response = this.#whole(output);
+    const whole = this.#whole(output);
+    const response = keep(whole) ? whole : { ...whole, store: false };
     const type = output.finish === 'length' ? 'response.incomplete' : 'response.completed';
     return { events: [...before, this.#event(type, { response })], response };
   }

@@ -33,8 +33,9 @@ export class ResponseStore {
     return response?.owner === owner ? this.#responses.get(id) : undefined;
   }
 
-  set(response: StoredResponse): void {
-    this.#responses.set(response.id, response);
+  /** False for one that is larger alone than all may be, and is not kept. */
+  set(response: StoredResponse): boolean {
+    return this.#responses.set(response.id, response).has(response.id);
   }
 
   /** Whether it was there. */

@@ -100,15 +100,12 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
   const read = readResponseRequest(body, previous === undefined ? [] : stored(store, previous, owner).conversation);
   const id = `resp_${freshId()}`;
   const events = new ResponseEvents(headOf(id, body, read, inference), freshId);
-  const keep = (response: object) => {
-    if (body.store === false) return;
+  const keep = (response: object) =>
+    body.store !== false &&
     store.set({ id, owner, body: response, conversation: [...read.conversation, events.message()] });
-  };
   if (!read.generation.stream) {
     const [output] = await own.generate(read.generation, context);
-    const { response } = events.end(must(output, 'there is an answer'));
-    keep(response);
-    return response;
+    return events.end(must(output, 'there is an answer'), keep).response;
   }
   const stream = new LateStream(context, {
     clock: inference.clock,
@@ -132,9 +129,7 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
       },
     });
     stream.open();
-    const { events: last, response } = events.end(must(output, 'there is an answer'));
-    keep(response);
-    send(last);
+    send(events.end(must(output, 'there is an answer'), keep).events);
   });
 }
 
