@@ -55,13 +55,22 @@ async function probeDirectory(root: string): Promise<ProbeResult> {
   }
 }
 
-/** Lists one key of the first bucket. */
+/** Lists one key of each bucket, of those that the connection may use. */
 async function probeStore({ id, options }: OtherConnection, deps: ProbeDeps): Promise<ProbeResult> {
-  const client = bucketClient(options, options.buckets?.[0] ?? '', deps.http.credentials);
-  const listing = client.list({ maxKeys: 1 }).catch((error: unknown) => {
-    deps.onFailed(id, error);
-    throw new ServiceError('upstream_failed', 'the object store refuses, or cannot be reached');
-  });
-  if (await within(deps.clock, probeTimeoutMs, listing)) return { status: 'connected' };
-  return { status: 'error', error: `the object store did not answer within ${probeTimeoutMs / 1_000} s` };
+  const { buckets = [], prefix } = options;
+  const unanswered = new Set(buckets);
+  const list = async (bucket: string) => {
+    const client = bucketClient(options, bucket, deps.http.credentials);
+    await client.list({ maxKeys: 1, ...(prefix === undefined ? {} : { prefix }) }).catch((error: unknown) => {
+      deps.onFailed(id, error);
+      throw new ServiceError(
+        'upstream_failed',
+        `the object store refuses the bucket "${bucket}", or cannot be reached`,
+      );
+    });
+    unanswered.delete(bucket);
+  };
+  if (await within(deps.clock, probeTimeoutMs, Promise.all(buckets.map(list)))) return { status: 'connected' };
+  const names = [...unanswered].map((bucket) => `"${bucket}"`).join(', ');
+  return { status: 'error', error: `the object store did not answer for ${names} within ${probeTimeoutMs / 1_000} s` };
 }

@@ -111,7 +111,7 @@ describe('the list of connections', () => {
     expect(own).toMatchObject({ status: 'connected' });
     expect(own?.inference?.models?.chunkers?.map(({ name }) => name)).toEqual(['fixed']);
     expect(upstream.requests).toEqual([
-      { method: 'GET', path: '/v1/models', authorization: `Bearer ${canary}`, text: '' },
+      { method: 'GET', path: '/v1/models', search: '', authorization: `Bearer ${canary}`, text: '' },
     ]);
     expect(byId(await list(server, '?include=status')).main?.inference?.models).toBeNull();
     expect(upstream.requests).toHaveLength(1);
@@ -211,9 +211,31 @@ connections:
     const again = await list(server, '?include=status&refresh=true');
     expect(byId(again).store).toMatchObject({
       status: 'error',
-      error: 'the object store refuses, or cannot be reached',
+      error: 'the object store refuses the bucket "b", or cannot be reached',
     });
     expect(server.logLines.join('')).not.toContain(canary);
+  });
+
+  test('an object store is connected when all of its buckets answer below its prefix', async () => {
+    const listing = '<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>';
+    const headers = { 'content-type': 'application/xml' };
+    let isThere = false;
+    await using store = new UpstreamServer(({ path }) =>
+      isThere || !path.startsWith('/second') ? new Response(listing, { headers }) : new Response('', { status: 404 }),
+    );
+    const io = `{protocol: s3, endpoint: "${store.url}", buckets: [first, second], prefix: backups/, access_key_id: a, secret_access_key: s}`;
+    await using server = await startTestServer({
+      file: `connections: {store: {kind: external_io, external_io: ${io}}}`,
+    });
+    expect(byId(await list(server, '?include=status')).store).toMatchObject({
+      status: 'error',
+      error: 'the object store refuses the bucket "second", or cannot be reached',
+    });
+    isThere = true;
+    expect(byId(await list(server, '?include=status&refresh=true')).store).toMatchObject({ status: 'connected' });
+    const asked = store.requests.map(({ path, search }) => [path, new URLSearchParams(search).get('prefix')]);
+    const both = ['/first/', '/second/'].map((path) => [path, 'backups/']);
+    expect(asked.sort()).toEqual([...both, ...both].sort());
   });
 
   test('an unknown expansion is refused', async () => {

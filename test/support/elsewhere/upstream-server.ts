@@ -1,6 +1,7 @@
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
+  readonly search: string;
   readonly authorization: string | null;
   readonly text: string;
 }
@@ -19,9 +20,9 @@ export class UpstreamServer implements AsyncDisposable {
       port: 0,
       idleTimeout: 0,
       fetch: async (request) => {
-        const { pathname } = new URL(request.url);
+        const { pathname, search } = new URL(request.url);
         const authorization = request.headers.get('authorization');
-        const seen = { method: request.method, path: pathname, authorization, text: await request.text() };
+        const seen = { method: request.method, path: pathname, search, authorization, text: await request.text() };
         this.requests.push(seen);
         return await answer(seen);
       },
