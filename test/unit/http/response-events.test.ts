@@ -7,7 +7,7 @@ import type { FinishReason } from '../../../src/protocol/inference/generate.ts';
 function ended(deltas: readonly OutputDelta[], finish: FinishReason) {
   const events = new ResponseEvents({}, () => 'x');
   const counts = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
-  const { events: told, response } = events.end(remoteOutput(deltas, finish, counts));
+  const { events: told, response } = events.end(remoteOutput(deltas, finish, counts), () => true);
   const done = told.flatMap((event) => (event.type === 'response.output_item.done' ? [event] : []));
   return { done, response };
 }
