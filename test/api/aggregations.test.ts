@@ -258,6 +258,37 @@ describe.each([1, 4])('aggregations over %d ranges', (num_shards) => {
     expect(await aggregate(named, { ...request, with: soups })).toEqual({ buckets: [] });
   });
 
+  test('the background of significant terms has the documents of the query too, each once', async () => {
+    const request = { filter_query: { term: { tags: 'green' } } };
+    const significant = { type: 'significant_terms', field: 'tags', algorithm: 'percentage' };
+    const apart = { ...significant, background_filter: { terms: { title: ['Miso soup', 'Beef stew'] } } };
+    expect(await aggregate(apart, request)).toEqual({
+      buckets: [
+        { key: 'green', doc_count: 3, score: 1, bg_count: 3 },
+        { key: 'pie', doc_count: 1, score: 1, bg_count: 1 },
+        { key: 'soup', doc_count: 1, score: 0.5, bg_count: 2 },
+      ],
+    });
+    const overlapping = { ...significant, background_filter: { term: { tags: 'soup' } } };
+    expect(await aggregate(overlapping, request)).toEqual(await aggregate(apart, request));
+    const nested = { type: 'terms', field: 'vegan', sub_aggregations: { odd: overlapping } };
+    expect(await aggregate(nested, request)).toMatchObject({
+      buckets: [
+        {
+          key: true,
+          sub_aggregations: {
+            odd: {
+              buckets: [
+                { key: 'pie', bg_count: 1 },
+                { key: 'green', bg_count: 3 },
+              ],
+            },
+          },
+        },
+      ],
+    });
+  });
+
   test('nested in buckets, those without documents too', async () => {
     const slow = { slow: { type: 'range', field: 'minutes', ranges: [{ name: 'slow', from: 100 }] } };
     const greenest = { type: 'terms', field: 'tags', size: 1, sub_aggregations: slow };

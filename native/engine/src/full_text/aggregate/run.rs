@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sundew_base::bit_set::BitSet;
 
 use rayon::prelude::*;
-use tantivy::query::{EnableScoring, Query, Weight};
+use tantivy::query::{BooleanQuery, EnableScoring, Occur, Query, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, TERMINATED};
 
 use super::answers::partial::{Partial, merge_all};
@@ -105,13 +105,13 @@ fn aggregate_matches(
         let total = views.iter().map(|view| view.searcher.num_docs()).sum();
         Collected { partials: Vec::new(), total, is_partial: false }
     } else {
-        collect(views, plan, matches, &others, &context)?
+        collect(views, plan, Documents { matches, without: None }, &others, &context)?
     };
     let mut collected = partials.into_iter();
     let partials = answers.into_iter().filter_map(|answer| answer.or_else(|| collected.next())).collect();
     let mut backgrounds = Vec::with_capacity(aggregations.backgrounds.len());
     for background in &aggregations.backgrounds {
-        let collected = collect_background(views, plan, background, &context)?;
+        let collected = collect_background(views, plan, matches, background, &context)?;
         is_partial |= collected.is_partial;
         backgrounds.extend(collected.partials);
     }
@@ -140,16 +140,18 @@ fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineErro
     Ok(())
 }
 
-/// All terms of the background's field in what the asker may see; `significant_terms` compare with them.
+/// All terms of the background's field in what the asker may see; `significant_terms` compare with them. Matches of the
+/// query that the background's filter leaves out are counted in, each once.
 fn collect_background(
     views: &[RangeView],
     plan: &QueryPlan,
+    matches: Option<&[BitsQuery]>,
     background: &Background,
     context: &Context<'_>,
 ) -> Result<Collected, EngineError> {
     let fields = vec![background.field.clone()];
     let of = AggregationKind::Terms { fields, size: usize::MAX, min_doc_count: 1, background: None };
-    let terms = Aggregation { name: String::new(), of, sub: Vec::new() };
+    let terms = [Aggregation { name: String::new(), of, sub: Vec::new() }];
     let of_background = QueryPlan {
         query: None,
         filter: background.filter.iter().cloned().collect(),
@@ -158,7 +160,12 @@ fn collect_background(
         expired_at_or_before_ms: plan.expired_at_or_before_ms,
         ..QueryPlan::of(Node::MatchAll { boost: 1.0 }, 0)
     };
-    collect(views, &of_background, None, std::slice::from_ref(&terms), context)
+    let mut collected = collect(views, &of_background, Documents { matches: None, without: None }, &terms, context)?;
+    if background.filter.is_some() {
+        let left_out = Documents { matches, without: Some(&of_background) };
+        collected.add(collect(views, plan, left_out, &terms, context)?);
+    }
+    Ok(collected)
 }
 
 /// The partial answers of a list of aggregations, one for each.
@@ -172,6 +179,39 @@ impl Collected {
     fn nothing(list: &[Aggregation], is_partial: bool) -> Self {
         Self { partials: list.iter().map(Partial::empty).collect(), total: 0, is_partial }
     }
+
+    fn add(&mut self, other: Self) {
+        self.is_partial |= other.is_partial;
+        self.total += other.total;
+        merge_all(&mut self.partials, other.partials);
+    }
+}
+
+/// What is collected of what a plan matches.
+#[derive(Clone, Copy)]
+struct Documents<'a> {
+    /// In place of the plan's own matches, those of each range.
+    matches: Option<&'a [BitsQuery]>,
+    /// What this plan matches is left out.
+    without: Option<&'a QueryPlan>,
+}
+
+impl Documents<'_> {
+    fn query(
+        &self,
+        range: usize,
+        view: &RangeView,
+        plan: &QueryPlan,
+        deadline: &Deadline,
+    ) -> Result<Box<dyn Query>, EngineError> {
+        let query: Box<dyn Query> = match self.matches {
+            Some(matches) => Box::new(matches[range].clone()),
+            None => filtered_query(view, plan, deadline)?,
+        };
+        let Some(without) = self.without else { return Ok(query) };
+        let left_out = filtered_query(view, without, deadline)?;
+        Ok(Box::new(BooleanQuery::new(vec![(Occur::Must, query), (Occur::MustNot, left_out)])))
+    }
 }
 
 /// One segment and the query over its index.
@@ -184,16 +224,13 @@ struct Task<'a> {
 fn collect(
     views: &[RangeView],
     plan: &QueryPlan,
-    matches: Option<&[BitsQuery]>,
+    documents: Documents<'_>,
     list: &[Aggregation],
     context: &Context<'_>,
 ) -> Result<Collected, EngineError> {
     let mut weights = Vec::with_capacity(views.len());
     for (range, view) in views.iter().enumerate() {
-        let query: Box<dyn Query> = match matches {
-            Some(matches) => Box::new(matches[range].clone()),
-            None => filtered_query(view, plan, context.deadline)?,
-        };
+        let query = documents.query(range, view, plan, context.deadline)?;
         weights.push(query.weight(EnableScoring::disabled_from_schema(&view.schema)).map_err(tantivy_failed)?);
     }
     let mut tasks = Vec::new();
@@ -216,9 +253,7 @@ fn collect(
     let mut merged = Collected::nothing(list, false);
     for answer in answers {
         context.is_over()?;
-        merged.is_partial |= answer.is_partial;
-        merged.total += answer.total;
-        merge_all(&mut merged.partials, answer.partials);
+        merged.add(answer);
     }
     Ok(merged)
 }

@@ -12,7 +12,7 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// The set is part of the background: a background filter that leaves out documents of the set is widened by them.
+    /// The set is part of the background, but for an answer whose time was over before all of the background was seen.
     pub fn new(in_set: u64, set: u64, in_background: u64, background: u64) -> Self {
         let in_background = in_background.max(in_set) as f64;
         let outside = (background as f64).max(set as f64).max(in_background + set as f64 - in_set as f64);
@@ -88,7 +88,7 @@ mod tests {
         let [jlh, percentage, ..] = scores(Frequencies::new(5, 10, 20, 100));
         assert!((jlh - 0.75).abs() < 1e-12 && (percentage - 0.25).abs() < 1e-12);
         assert_eq!(scores(Frequencies::new(1, 10, 50, 100))[0], 0.0);
-        // A background that leaves the set out.
+        // A background of which little was seen.
         assert!(scores(Frequencies::new(5, 10, 0, 3)).iter().all(|score| score.is_finite()));
     }
 }
