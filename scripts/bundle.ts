@@ -69,6 +69,15 @@ export async function buildBundle(): Promise<void> {
   stamp.write(hash);
 }
 
+/**
+ * The same in a process of its own: one that was there before the packages were installed does not find them. Throws an
+ * Error; what could not be bundled is named on standard error.
+ */
+export async function buildBundleApart(): Promise<void> {
+  const bundling = Bun.spawn([process.execPath, import.meta.path], { cwd: root, stdio: ['ignore', 2, 2] });
+  if ((await bundling.exited) !== 0) throw new Error('The messages above say why there is no bundle.');
+}
+
 /** The beginning of a bundled file: where it lies, which only the file itself knows once it is installed. */
 function bannerOf(place: string): string {
   return `const SUNDEW_BUNDLE = ${place}, SUNDEW_SOURCES = new URL("${toSources}", Bun.pathToFileURL(SUNDEW_BUNDLE + "/"));`;
@@ -133,4 +142,13 @@ function sourceFiles(): string[] {
 
 function bundledFiles(): string[] {
   return [...sourceFiles(), join(root, 'package.json'), join(root, 'bun.lock'), import.meta.path];
+}
+
+if (import.meta.main) {
+  try {
+    await buildBundle();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
 }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { buildNative, nativeIsCurrent } from './build-native.ts';
-import { buildBundle, bundleIsCurrent } from './bundle.ts';
+import { buildBundleApart, bundleIsCurrent } from './bundle.ts';
 
 // This file runs on a bare checkout: nothing outside the runtime and this folder may be imported.
 
@@ -30,7 +30,7 @@ function stepsFor(purpose: Purpose): Step[] {
     isDone: nativeIsCurrent,
     run: () => buildNative(),
   };
-  const bundle: Step = { name: 'bundling the server', isDone: bundleIsCurrent, run: buildBundle };
+  const bundle: Step = { name: 'bundling the server', isDone: bundleIsCurrent, run: buildBundleApart };
   return purpose === 'serving' ? [packages, addon, bundle] : [packages, addon];
 }
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cpSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundle, bundledMain, bundleIsCurrent } from '../../scripts/bundle.ts';
 import { ChildServer } from '../support/fault/child-server.ts';
@@ -60,4 +61,23 @@ describe('the bundled server', () => {
     ]);
     expect(run('keys').exitCode).toBe(2);
   });
+});
+
+test('a process that has installed the packages makes the bundle: the first start of a checkout', async () => {
+  using checkout = new TemporaryDirectory();
+  const root = join(import.meta.dir, '../..');
+  for (const part of ['scripts', 'src', 'package.json', 'bun.lock'])
+    cpSync(join(root, part), join(checkout.path, part), { recursive: true });
+  const start = join(checkout.path, 'start.ts');
+  writeFileSync(
+    start,
+    `import { buildBundleApart, bundleIsCurrent } from './scripts/bundle.ts';
+     import { symlinkSync } from 'node:fs';
+     if (bundleIsCurrent()) throw new Error('no bundle was made yet');
+     symlinkSync(process.argv[2], new URL('node_modules', import.meta.url).pathname);
+     await buildBundleApart();`,
+  );
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, start, join(root, 'node_modules')], { stderr: 'pipe' });
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' });
+  expect(existsSync(join(checkout.path, 'build/server/main.js'))).toBe(true);
 });
