@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setUpOrExit } from './setup.ts';
 
 // usage: bun scripts/build-client.ts
 // Writes the client for Node and browsers, and its types, to build/client.
@@ -25,6 +26,7 @@ export async function writeTypes(source: string, outDir: string): Promise<void> 
 }
 
 if (import.meta.main) {
+  await setUpOrExit('developing');
   const folder = join(root, 'build/client');
   rmSync(folder, { recursive: true, force: true });
   await bundleClient(folder);

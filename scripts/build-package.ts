@@ -2,7 +2,8 @@ import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, rmSync } from '
 import { dirname, join } from 'node:path';
 import packageFile from '../package.json' with { type: 'json' };
 import { bundleClient, writeTypes } from './build-client.ts';
-import { buildBundle, bundledMain } from './bundle.ts';
+import { buildBundleApart, bundledMain } from './bundle.ts';
+import { setUpOrExit } from './setup.ts';
 
 // usage: bun scripts/build-package.ts
 // Writes two packages to build/package, each as a folder and a tarball: `sundew`, which is the same for all machines, and
@@ -36,7 +37,7 @@ async function writeMainPackage(): Promise<string> {
   mkdirSync(join(target, 'bin'), { recursive: true });
   mkdirSync(join(target, 'models'));
   cpSync(join(root, 'src'), join(target, 'src'), { recursive: true });
-  await buildBundle();
+  await buildBundleApart();
   cpSync(dirname(bundledMain), join(target, 'build/server'), { recursive: true });
   for (const file of new Bun.Glob('*.json').scanSync(join(root, 'models'))) {
     copyFileSync(join(root, 'models', file), join(target, 'models', file));
@@ -112,4 +113,7 @@ export async function buildPackages(): Promise<string[]> {
   return await Promise.all(targets.map(pack));
 }
 
-if (import.meta.main) for (const tarball of await buildPackages()) process.stdout.write(`${tarball}\n`);
+if (import.meta.main) {
+  await setUpOrExit('developing');
+  for (const tarball of await buildPackages()) process.stdout.write(`${tarball}\n`);
+}
