@@ -101,6 +101,15 @@ export function requireTable(
   if (level === 'admin') requireWholeTable(caller, table, 'admin access');
 }
 
+/** Throws `forbidden` where the caller has lost one of these tables, which `before` could read, or only write. */
+export function requireKept({ principal }: Caller, before: Principal, tables: readonly string[]): void {
+  if (principal.kind === 'everyone' || before.kind === 'everyone') return;
+  const isLost = (table: string, level: 'read' | undefined) =>
+    covers(before.grants, 'table', table, level) && !covers(principal.grants, 'table', table, level);
+  const lost = tables.find((table) => isLost(table, 'read') || isLost(table, undefined));
+  if (lost !== undefined) throw forbidden(`read access to table "${lost}"`);
+}
+
 /** Throws `forbidden` for a caller that sees only some of the table's documents: `what` would tell of the others. */
 export function requireWholeTable(caller: Caller, table: string, what: string): void {
   if (rowFiltersOf(caller, table).length === 0) return;

@@ -37,6 +37,12 @@ const logOf = (server: ChildServer) =>
     .split('\n')
     .map((line) => JSON.parse(line) as LogLine);
 
+/** Sets the soft limit of a process that runs. */
+function limitFileSize(pid: number, most: number | 'unlimited'): void {
+  const { success, stderr } = Bun.spawnSync(['prlimit', '--pid', String(pid), `--fsize=${most}:`]);
+  if (!success) throw new Error(stderr.toString());
+}
+
 /** A stopped directory with the tables `t` and `whole`, a document in each. */
 async function filled(place: FaultPlace): Promise<void> {
   await using server = await place.start();
@@ -131,6 +137,54 @@ describe('everybody hears of', () => {
       await using server = await place.start({ awaitReady: false });
       await until(async () => (await status(server)).health === 'degraded' && (await status(server)).ranges.length > 0);
       await expectRangeDown(server, place, 'file_damaged');
+    },
+    timeout,
+  );
+
+  test(
+    'a file of documents that may not grow any further, until it may',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      for (const table of ['t', 'whole']) await wire.createTable(table);
+      const inserts = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`k${n}`, { pad: 'x'.repeat(10_000) }]));
+      limitFileSize(server.pid, 8 * 1_024 * 1_024);
+      await until(async () => (await wire.batch('t', { inserts })).status === 503);
+      expect((await wire.batch('t', { inserts })).body).toMatchObject({
+        code: 'unavailable',
+        message: expect.stringContaining('ulimit -f'),
+      });
+      await expectRangeDown(server, place, 'writes_refused');
+      expect((await status(server)).message).toContain('ulimit -f');
+      expect((await wire.lookup('t', 'k1'))?.document).toHaveProperty('pad');
+      expect((await wire.batch('whole', { inserts: { a: {} } })).status).toBe(201);
+      limitFileSize(server.pid, 'unlimited');
+      await until(async () => (await readiness(server))[0] === 200);
+      expect((await wire.batch('t', { inserts })).status).toBe(201);
+      expect((await status(server)).ranges).toEqual([]);
+    },
+    timeout,
+  );
+
+  test(
+    'a file of documents that refuses what its log holds at the start: the log stays, and reads are served',
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await wire.createTable('t');
+        expect((await wire.batch('t', { inserts: { a: { n: 1 } } })).status).toBe(201);
+      }
+      const refusal = place.control.arm({ calls: ['write'], path: '/ranges/1/1/documents.db$', action: 'EIO' });
+      await using server = await place.start({ awaitReady: false });
+      const wire = new WireClient(server.url);
+      await until(async () => (await status(server)).ranges.length > 0);
+      expect((await wire.lookup('t', 'a'))?.document).toHaveProperty('n', 1);
+      refusal.disarm();
+      await until(async () => (await readiness(server))[0] === 200);
+      expect((await wire.batch('t', { inserts: { a: { n: 2 } } })).status).toBe(201);
     },
     timeout,
   );

@@ -39,7 +39,7 @@ export class Exchange
   query: unknown = undefined;
   body: unknown = undefined;
   timings = '';
-  /** Tables that a body has named. */
+  /** Tables that the request uses, beside the one in its path. */
   tables: readonly string[] = noTables;
   /** Whether a table that a body has named was to be changed. */
   hasChanged = false;
@@ -73,9 +73,9 @@ export class Exchange
   }
 
   noteTable(table: string, level: AccessLevel): void {
-    if (this.route?.access !== 'tables') return;
+    if (table === this.params.table) return;
     if (!this.tables.includes(table)) this.tables = [...this.tables, table];
-    this.hasChanged ||= level !== 'read';
+    this.hasChanged ||= this.route?.access === 'tables' && level !== 'read';
   }
 
   clientAddress(): string | undefined {

@@ -1,5 +1,5 @@
 import type { Authenticator } from '../../access/authentication/authenticator.ts';
-import { everyone, nobody, requireModels } from '../../access/principal.ts';
+import { everyone, nobody, requireKept, requireModels } from '../../access/principal.ts';
 import type { LimitOptions } from '../../config/limits.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -154,6 +154,7 @@ export class RequestRules implements ExchangeHost {
     }
     exchange.identified(session);
     requireAccess(route, exchange, exchange.params);
+    requireKept(exchange, principal, exchange.tables);
     requireNamedModels(route, exchange);
   }
 

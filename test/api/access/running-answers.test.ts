@@ -16,13 +16,15 @@ async function fill(guarded: GuardedServer): Promise<void> {
   }
 }
 
-/** Begins a scan of all documents over a connection of its own, and reads no more than its beginning. */
-async function beginScan(guarded: GuardedServer, authorization: string) {
+const scan = { to: `${path}/lookup`, body: { fields: ['text'] } };
+
+/** Begins to ask over a connection of its own, for a scan of all documents unless told otherwise, and reads no more than a beginning. */
+async function beginAnswer(guarded: GuardedServer, authorization: string, asked: { to: string; body: object } = scan) {
   const begun = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<void>();
   let end = '';
-  const body = JSON.stringify({ fields: ['text'] });
-  const head = ['POST /db/v1/tables/books/lookup HTTP/1.1', 'Host: 127.0.0.1', `Authorization: ${authorization}`];
+  const body = JSON.stringify(asked.body);
+  const head = [`POST ${asked.to} HTTP/1.1`, 'Host: 127.0.0.1', `Authorization: ${authorization}`];
   head.push('Connection: close', 'Content-Type: application/json', `Content-Length: ${body.length}`);
   const socket = await Bun.connect({
     hostname: '127.0.0.1',
@@ -64,9 +66,9 @@ test('a scan that is being read ends when its caller may not read any more, and 
     lost: (await guarded.key('lost')).credential,
     filtered: (await guarded.key('filtered')).credential,
   };
-  const scans: [string, Awaited<ReturnType<typeof beginScan>>][] = [];
+  const scans: [string, Awaited<ReturnType<typeof beginAnswer>>][] = [];
   for (const [name, credential] of Object.entries(credentials)) {
-    scans.push([name, await beginScan(guarded, credential)]);
+    scans.push([name, await beginAnswer(guarded, credential)]);
   }
   const changes = [
     ['DELETE', '/auth/v1/users/removed'],
@@ -82,4 +84,49 @@ test('a scan that is being read ends when its caller may not read any more, and 
   const whole: string[] = [];
   for (const [name, scan] of scans) if (await scan.isWhole()) whole.push(name);
   expect(whole).toEqual(['kept']);
+}, 60_000);
+
+test('an answer about tables that its body names ends when its caller loses one of them, and no other one does', async () => {
+  const clock = new FakeClock();
+  await using guarded = await startGuardedServer({ clock });
+  await fill(guarded);
+  await guarded.asAdmin('POST', '/db/v1/tables/teams', {});
+  await guarded.asAdmin('POST', '/db/v1/tables/teams/batch', {
+    inserts: { red: { name: 'red' } },
+    sync_level: 'full_text',
+  });
+  await guarded.asAdmin('POST', `${path}/batch`, { inserts: {}, sync_level: 'full_text' });
+  const query = {
+    table: 'books',
+    filter_query: { term: 'red', field: 'team' },
+    fields: ['text'],
+    limit: large.documents,
+  };
+  const joined = { join: { right_table: 'teams', on: { left_field: 'team', right_field: 'name' } } };
+  const asked = {
+    whole: { to: '/db/v1/query', body: query },
+    other: { to: '/db/v1/query', body: query },
+    table: { to: '/db/v1/query', body: query },
+    right: { to: `${path}/query`, body: { ...query, ...joined } },
+  };
+  const answers: [string, Awaited<ReturnType<typeof beginAnswer>>][] = [];
+  for (const [name, of] of Object.entries(asked)) {
+    await guarded.user(
+      name,
+      ['books', 'teams', 'spare'].map((each) => table(each, 'read')),
+    );
+    answers.push([name, await beginAnswer(guarded, (await guarded.key(name)).credential, of)]);
+  }
+  for (const [user, lost] of [
+    ['other', 'spare'],
+    ['table', 'books'],
+    ['right', 'teams'],
+  ]) {
+    const change = `/auth/v1/users/${user}/permissions?resource=${lost}&resourceType=table`;
+    expect((await guarded.asAdmin('DELETE', change)).status).toBe(204);
+  }
+  await clock.advance(2_000);
+  const whole: string[] = [];
+  for (const [name, answer] of answers) if (await answer.isWhole()) whole.push(name);
+  expect(whole).toEqual(['whole', 'other']);
 }, 60_000);
