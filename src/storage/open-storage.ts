@@ -324,6 +324,12 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
     );
   }
   const lock = DataLock.acquire(directory);
+  try {
+    directory.refuseFixedCatalog();
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
   mkdirSync(directory.ranges, { recursive: true });
   const { worker, failure } = options.writer ?? startWriterThread();
   let storage: Storage | undefined;
@@ -337,6 +343,9 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
         return;
       case 'disk':
         faults.disk(event.condition);
+        return storage?.keepUp();
+      case 'refusal':
+        faults.refusal(event.rangeId, event.reason);
         return storage?.keepUp();
       case 'redone':
         faults.caughtUp(event.write.rangeId);

@@ -214,6 +214,8 @@ export type StorageEvent =
   | { kind: 'long-wal'; path: string }
   /** The disk takes no writes any more, or takes them again. */
   | { kind: 'disk'; condition: DiskCondition }
+  /** The file of a range refuses writes, for this reason, or takes them again. */
+  | { kind: 'refusal'; rangeId: RangeId; reason: string | undefined }
   /** A range has taken a committed write later than it was answered. */
   | { kind: 'redone'; write: AppliedWrite }
   /** Commits since the last of these events. */

@@ -1,6 +1,8 @@
 import { SQLiteError } from 'bun:sqlite';
-import { truncateSync, unlinkSync } from 'node:fs';
+import { rmSync, truncateSync } from 'node:fs';
+import { MiB } from '../lib/units.ts';
 import { ServiceError } from '../protocol/service-error.ts';
+import { fileBytes } from './directory/disk-usage.ts';
 import { writeSynced } from './directory/synced-file.ts';
 
 export function isSqliteError(error: unknown): boolean {
@@ -10,6 +12,8 @@ export function isSqliteError(error: unknown): boolean {
 /** Bytes that a probe writes, and those that it leaves of them: more than a file system keeps inside an inode. */
 const probeBytes = 8_192;
 const cutProbeBytes = 4_096;
+/** A file that may not grow by this many is taken for one that has reached the largest size of files. */
+const growthBytes = 4 * MiB;
 
 /** Bytes that were written before may be lost: nothing may be acknowledged any more. */
 const failedSyncs: ReadonlySet<string> = new Set(['SQLITE_IOERR_FSYNC', 'SQLITE_IOERR_DIR_FSYNC']);
@@ -22,15 +26,15 @@ const failedReads: ReadonlySet<string> = new Set([
 const failedCuts: ReadonlySet<string> = new Set(['SQLITE_IOERR_TRUNCATE', 'SQLITE_IOERR_DELETE']);
 
 /**
- * Translates a failed statement, commit or file operation for callers. `probePath` is a file beside the database that
- * may be written to find out why: SQLite does not tell a read-only file system from a broken disk.
+ * Translates a failed statement, commit or file operation for callers. A file beside the database of this path may be
+ * written to find out why: SQLite does not tell a read-only file system from a broken disk.
  */
-export function translateStorageError(error: unknown, probePath: string, file = 'a data file'): unknown {
+export function translateStorageError(error: unknown, path: string, file = 'a data file'): unknown {
   if (!(error instanceof SQLiteError)) return translateFileError(error);
   const code = error.code ?? '';
   // The memory that connections share is a file that grows when a database is opened.
   if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') return insufficientStorage(error);
-  if (code.startsWith('SQLITE_READONLY')) return readOnly(error);
+  if (code.startsWith('SQLITE_READONLY')) return probe(error, path, mayNotBeWritten(file, error));
   if (isDamage(code)) {
     return new ServiceError('data_corrupted', `${file} is damaged; run "sundew check"`, { cause: error });
   }
@@ -38,7 +42,7 @@ export function translateStorageError(error: unknown, probePath: string, file = 
     return notNow(`${file} cannot be opened now`, error);
   }
   if (failedSyncs.has(code)) return storageFailed(error);
-  return code.startsWith('SQLITE_IOERR') ? probe(error, probePath, file) : error;
+  return code.startsWith('SQLITE_IOERR') ? probe(error, path, notNow(`${file} cannot be written now`, error)) : error;
 }
 
 /** The file does not hold what it should, or cannot be read. */
@@ -92,17 +96,50 @@ function translateFileError(error: unknown): unknown {
   return isSync ? storageFailed(error) : notNow('a file of the data directory cannot be changed now', error);
 }
 
-/** A change that was not carried out. Where the disk takes others, nothing is lost, and the next attempt may work. */
-function probe(error: SQLiteError, path: string, file: string): ServiceError {
+/** A change that was not carried out. Where the disk takes others it is `ofFile`: nothing is lost, and the next attempt may work. */
+function probe(error: SQLiteError, path: string, ofFile: ServiceError): ServiceError {
   try {
-    writeSynced(path, 'w', new Uint8Array(probeBytes));
-    truncateSync(path, cutProbeBytes);
-    unlinkSync(path);
+    probeDisk(path);
   } catch (failure) {
     const meant = translateFileError(failure);
     if (meant instanceof ServiceError) return meant;
   }
-  return failedCuts.has(error.code ?? '') ? insufficientStorage(error) : notNow(`${file} cannot be written now`, error);
+  return failedCuts.has(error.code ?? '') ? insufficientStorage(error) : ofFile;
+}
+
+/** Throws what keeps the files of a database from being written, or from growing, as far as the disk tells it. */
+export function probeDisk(path: string): void {
+  const probePath = `${path}-wal-probe`;
+  try {
+    writeSynced(probePath, 'w', new Uint8Array(probeBytes));
+    truncateSync(probePath, cutProbeBytes);
+    truncateSync(probePath, Math.max(fileBytes(path), fileBytes(`${path}-wal`)) + growthBytes);
+    rmSync(probePath);
+  } catch (error) {
+    // Other failures leave a small file, which the next probe writes again.
+    if (isTooLarge(error)) rmSync(probePath);
+    throw error;
+  }
+}
+
+/** Whether a failed write to a file was refused for this file alone: the disk takes others. */
+export function isRefusedFile(error: unknown, reported: unknown): reported is ServiceError {
+  const isFile = error instanceof SQLiteError ? /^SQLITE_(IOERR|READONLY)/.test(error.code ?? '') : isTooLarge(error);
+  return isFile && reported instanceof ServiceError && reported.code === 'unavailable';
+}
+
+/** Whether a failed write was refused by the disk, or by the file: what is stored can be read. */
+export function isRefused(error: unknown, reported: unknown): reported is ServiceError {
+  const isOfDisk = isFullDisk(reported) || isReadOnly(reported);
+  return isOfDisk || isRefusedFile(error, reported);
+}
+
+export function isReadOnly(failure: unknown): boolean {
+  return failure instanceof ServiceError && failure.code === 'read_only';
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EFBIG';
 }
 
 function notNow(what: string, cause: unknown): ServiceError {
@@ -119,6 +156,11 @@ function meaningOf(name: unknown, cause: Error): ServiceError | undefined {
     case 'EACCES':
     case 'EPERM':
       return readOnly(cause);
+    case 'EFBIG': {
+      const message =
+        'a data file has reached the size that files may have; raise "ulimit -f" of the server, where its file system takes larger ones';
+      return new ServiceError('unavailable', message, { cause });
+    }
     case 'EMFILE':
     case 'ENFILE':
       return new ServiceError('unavailable', 'the process has no file descriptors left; try again', { cause });
@@ -133,6 +175,11 @@ export function insufficientStorage(cause?: unknown): ServiceError {
 
 export function isFullDisk(failure: unknown): boolean {
   return failure instanceof ServiceError && failure.code === 'insufficient_storage';
+}
+
+function mayNotBeWritten(file: string, cause: unknown): ServiceError {
+  const message = `${file} may not be written by the user of the server; give it the right to, and start the server again`;
+  return new ServiceError('unavailable', message, { cause });
 }
 
 function readOnly(cause: unknown): ServiceError {

@@ -55,6 +55,18 @@ export class StorageFaults {
     this.health.raise({ kind: 'redo_pending', rangeId, blocks: 'nothing', message });
   }
 
+  /** The file of a range refuses writes, for this reason, or takes them again. */
+  refusal(rangeId: RangeId, reason: string | undefined): void {
+    if (reason === undefined) this.health.clear('writes_refused', { rangeId });
+    else
+      this.health.raise({
+        kind: 'writes_refused',
+        rangeId,
+        blocks: 'writes',
+        message: `it refuses writes: ${reason}`,
+      });
+  }
+
   caughtUp(rangeId: RangeId): void {
     this.health.clear('redo_pending', { rangeId });
   }

@@ -77,6 +77,21 @@ test.each(['a file', 'a place below a file', 'a place where nobody makes anythin
   },
 );
 
+test('a catalog that this user may not write is refused by the start, with what to do', async () => {
+  using directory = temporaryDirectory();
+  const path = join(directory.path, 'data');
+  await (await openTestStorage(path)).close();
+  const catalog = join(path, 'catalog.db');
+  rmSync(catalog);
+  // Nobody opens a directory for writing, whatever the user.
+  mkdirSync(catalog);
+  expect(await failure(openTestStorage(path))).toMatchObject({
+    problem: 'not_writable',
+    message: expect.stringContaining(`${catalog} cannot be written: `),
+    hint: expect.stringContaining('give this user the right'),
+  });
+});
+
 test('a path that is too long for the files inside is refused before anything is made, also behind a link', async () => {
   using directory = temporaryDirectory();
   const below = (bytes: number) => join(directory.path, ...Array.from({ length: 5 }, () => 'd'.repeat(bytes)));

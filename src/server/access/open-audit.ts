@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { AuditLog } from '../../access/audit-log.ts';
 import { nameOf, nobody } from '../../access/principal.ts';
+import { ConfigError } from '../../config/config-error.ts';
 import type { Config } from '../../config/options.ts';
 import type { Exchange } from '../../http/listener/exchange.ts';
 import type { Route } from '../../http/routing/route.ts';
@@ -23,17 +24,22 @@ interface Audit {
 const fileName = 'audit.jsonl';
 const none = 'none';
 
-/** The audit log of a server with authentication, or of one that is told where to keep it; undefined where there is none. */
+/**
+ * The audit log of a server with authentication, or of one that is told where to keep it; undefined where there is none. Throws
+ * `ConfigError` where its file cannot be written.
+ */
 export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | undefined {
   const { auditFile, auditFileBytes, auditFilesKept, authEnabled, dataDir } = config();
   const path = auditFile ?? (authEnabled ? join(dataDir, fileName) : none);
   if (path === none) return undefined;
-  const log = new AuditLog({
-    path,
-    clock,
-    fileBytesMax: auditFileBytes,
-    filesKept: auditFilesKept,
-    onFailed: (error) => logger.error('the audit log cannot be written; requests are answered without it', {}, error),
+  const log = opened(path, () => {
+    return new AuditLog({
+      path,
+      clock,
+      fileBytesMax: auditFileBytes,
+      filesKept: auditFilesKept,
+      onFailed: (error) => logger.error('the audit log cannot be written; requests are answered without it', {}, error),
+    });
   });
   return {
     record(exchange, status) {
@@ -55,6 +61,16 @@ export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | un
     },
     close: () => log.close(),
   };
+}
+
+function opened(path: string, open: () => AuditLog): AuditLog {
+  try {
+    return open();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const hint = 'let this user write it, or name another file by "audit.file" ("none" for no audit log)';
+    throw new ConfigError(`the audit log ${path} cannot be written: ${reason}; ${hint}`, { cause: error });
+  }
 }
 
 /** Changes, what needs an administrator, and what was refused; reads only where they are asked for. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { RangeId } from '../write-request.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
@@ -89,6 +89,20 @@ export class DataDirectory {
       `the path of the data directory has ${bytes} bytes, and ${pathBytesMax} are the most`,
       'give a directory with a shorter path, with --data-dir',
     );
+  }
+
+  /** Fails with `not_writable` where the catalog is there and this user may not write it, as after a command of another user. */
+  refuseFixedCatalog(): void {
+    for (const path of ['', '-wal', '-shm'].map((end) => `${this.catalogFile}${end}`)) {
+      try {
+        closeSync(openSync(path, 'r+'));
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') continue;
+        const reason = error instanceof Error ? error.message : String(error);
+        const hint = 'give this user the right to write all files of the directory, as with chown';
+        throw new DataDirectoryError('not_writable', `${path} cannot be written: ${reason}`, hint, error);
+      }
+    }
   }
 
   /** Makes it where it is missing, or fails with `not_writable`. */

@@ -145,7 +145,7 @@ function moveEdges(database: Database, held: { ordinal: number; sequence: number
 
 /** The error of a disk that takes nothing more, which says nothing of the file. */
 function ofTheDisk(error: unknown, path: string): ServiceError | undefined {
-  const meant = translateStorageError(error, `${path}-probe`);
+  const meant = translateStorageError(error, path);
   const isOfDisk = meant instanceof ServiceError && diskCodes.has(meant.code);
   return isOfDisk ? meant : undefined;
 }

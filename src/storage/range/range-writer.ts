@@ -4,6 +4,7 @@ import { type DocumentFrame, rowKind, rowOrdinalIsNew } from '../../lib/document
 import { partIdOfBody } from '../../lib/parts/part-body.ts';
 import { cursorKey, failurePrefix } from '../../lib/parts/part-notes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { schemaVersion } from '../connection.ts';
 import { BodyPacking } from '../packing/body-packing.ts';
 import type { StoredBodies } from '../packing/stored-bodies.ts';
 import type { PurgeReport } from '../storage-calls.ts';
@@ -115,6 +116,12 @@ export class RangeWriter {
   #saveState(): void {
     const { documents, bytes, nextOrdinal, entryIndex, transactionId, nextSequence } = this.state;
     this.#statements.saveState.run(documents, bytes, nextOrdinal, entryIndex, transactionId, nextSequence - 1);
+  }
+
+  /** A small write, to learn whether the file takes any. */
+  tryWrite(): void {
+    // The page of the version is written although it stays the same.
+    this.#database.run(`PRAGMA user_version = ${schemaVersion(this.#database)}`);
   }
 
   rollback(): void {

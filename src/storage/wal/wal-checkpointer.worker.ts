@@ -27,7 +27,7 @@ serveChannel<WalCheckpointerCalls>(
         checkpointLog(call.request.path);
         call.resolve(undefined);
       } catch (error) {
-        call.reject(translateStorageError(error, `${call.request.path}-wal-probe`));
+        call.reject(translateStorageError(error, call.request.path));
       }
     }
   },

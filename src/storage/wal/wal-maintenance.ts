@@ -6,8 +6,7 @@ import { busyTimeoutMs, type Migration, openWriter, pageBytes } from '../connect
 import { fileBytes } from '../directory/disk-usage.ts';
 import { HeldFile } from '../directory/held-file.ts';
 import { extendSynced, syncPath } from '../directory/synced-file.ts';
-import { translateStorageError } from '../storage-error.ts';
-import type { DiskCondition } from '../writer/disk-space.ts';
+import { isRefused, translateStorageError } from '../storage-error.ts';
 import { inspectWal } from './wal-inspection.ts';
 
 const frameBytes = pageBytes + 24;
@@ -50,8 +49,8 @@ export class WalMaintenance {
   readonly #log: HeldFile;
   /** Asks for a copy on another thread; `copied` is called when it has ended. */
   onLong: () => void = () => undefined;
-  /** The condition of the disk when the log was last to be emptied. */
-  emptying: DiskCondition = 'writable';
+  /** Why the log could not be emptied when the file was opened: by the disk, or by this file alone. */
+  unemptied: ServiceError | undefined;
   #spaceBytes = 0;
   /** At least the log's frames since it was last restarted. */
   #framesEstimate = 0;
@@ -92,9 +91,9 @@ export class WalMaintenance {
       warnings.push(`${path}: the end of the write-ahead log is incomplete and was left out`);
     }
     const database = openWriter(path, migrations);
-    const emptied = found.state === 'empty' ? 'writable' : emptyLog(database, path);
+    const unemptied = found.state === 'empty' ? undefined : emptyLog(database, path);
     const wal = new WalMaintenance(database, path);
-    wal.emptying = emptied;
+    wal.unemptied = unemptied;
     return { wal, database, warnings };
   }
 
@@ -321,18 +320,17 @@ function extend(descriptor: number, size: number, target: number): void {
 }
 
 /**
- * Copies the log into the file and empties it. On a disk that takes no more the log stays, and is synced: the file is
- * whole with it, and the next opening copies it.
+ * Copies the log into the file and empties it. Where the disk or the file takes no more the log stays, and is synced: the file is
+ * whole with it, and the next opening copies it. Returns what kept it from that.
  */
-function emptyLog(database: Database, path: string): DiskCondition {
+function emptyLog(database: Database, path: string): ServiceError | undefined {
   try {
     database.run('PRAGMA wal_checkpoint(TRUNCATE)');
-    return 'writable';
+    return undefined;
   } catch (error) {
-    const reported = translateStorageError(error, `${path}-wal-probe`);
-    const code = reported instanceof ServiceError ? reported.code : undefined;
-    if (code !== 'insufficient_storage' && code !== 'read_only') throw error;
+    const reported = translateStorageError(error, path);
+    if (!isRefused(error, reported)) throw error;
     syncPath(`${path}-wal`);
-    return code === 'read_only' ? 'read_only' : 'full';
+    return reported;
   }
 }

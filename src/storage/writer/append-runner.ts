@@ -21,6 +21,7 @@ import type { DiskSpace } from './disk-space.ts';
 import type { LogRoom } from './log-room.ts';
 import { encodeRedo, type RedoPart } from './redo-record.ts';
 import type { RedoRunner } from './redo-runner.ts';
+import type { RefusedRanges } from './refused-ranges.ts';
 import type { WritableRange, WritableRanges } from './writable-ranges.ts';
 
 /** One request on its way through the writer. */
@@ -39,6 +40,7 @@ interface AppendDeps {
   catalog: CatalogFile;
   commits: CommitTimings;
   redo: RedoRunner;
+  refused: RefusedRanges;
   space: DiskSpace;
   room: LogRoom;
   heads: AcknowledgedHeads;
@@ -152,7 +154,7 @@ export class AppendRunner {
       else this.#deps.commits.timed(answers.length, () => this.#commit(range, before));
     } catch (error) {
       file.rollback();
-      throw error;
+      throw this.#deps.refused.note(range, error);
     }
     for (const { call, applied } of answers) answer(call, applied);
     for (const { call, error } of failures) call.reject(error);
@@ -226,8 +228,8 @@ export class AppendRunner {
       try {
         this.#commit(range, before);
       } catch (error) {
-        if (transactions.length === 0) throw error;
         range.file.rollback();
+        if (transactions.length === 0) throw this.#deps.refused.note(range, error);
         failure = this.#followLater(range, error, later) ?? failure;
       }
     }
@@ -245,10 +247,10 @@ export class AppendRunner {
    * again: until then it takes no other. Returns the failure of a disk that nothing can be expected from.
    */
   #followLater(range: WritableRange, error: unknown, later: Set<RangeId>): unknown {
-    const { redo, room, report } = this.#deps;
+    const { redo, refused, room, report } = this.#deps;
     const { rangeId } = range.file;
     redo.fellBehind(rangeId);
-    const reported = room.retry(report(error, range.path), () => {
+    const reported = room.retry(refused.note(range, error), () => {
       try {
         redo.catchUp(rangeId);
         return undefined;

@@ -32,15 +32,10 @@ export class RefusedRanges {
   /** A write to the range has failed. Returns the error for callers. */
   note({ file: { rangeId }, path }: WritableRange, error: unknown): unknown {
     const reported = this.#deps.report(error, path);
-    if (isRefusedFile(error, reported)) this.refuse(rangeId, reported.message);
+    if (!isRefusedFile(error, reported) || this.#reasons.get(rangeId) === reported.message) return reported;
+    this.#reasons.set(rangeId, reported.message);
+    this.#deps.onChange(rangeId, reported.message);
     return reported;
-  }
-
-  /** The range refuses writes, for this reason. */
-  refuse(rangeId: RangeId, reason: string): void {
-    if (this.#reasons.get(rangeId) === reason) return;
-    this.#reasons.set(rangeId, reason);
-    this.#deps.onChange(rangeId, reason);
   }
 
   /** Looks which of them take writes again. Throws what condemns the writer, and what is a fault of ours. */

@@ -9,7 +9,7 @@ import { DataDirectory } from '../directory/data-directory.ts';
 import { HeldFile } from '../directory/held-file.ts';
 import { sequenceAt } from '../sequence-at.ts';
 import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
-import { insufficientStorage, isSqliteError, translateStorageError } from '../storage-error.ts';
+import { insufficientStorage, isFullDisk, isReadOnly, isSqliteError, translateStorageError } from '../storage-error.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
 import type { RangeId } from '../write-request.ts';
 import { AcknowledgedHeads } from './acknowledged-heads.ts';
@@ -19,6 +19,7 @@ import { DiskSpace } from './disk-space.ts';
 import { LogRoom } from './log-room.ts';
 import { RangeCuts } from './range-cuts.ts';
 import { RedoRunner } from './redo-runner.ts';
+import { RefusedRanges } from './refused-ranges.ts';
 import { WritableRanges } from './writable-ranges.ts';
 
 type StorageCall = IncomingCall<StorageCalls>;
@@ -51,6 +52,7 @@ interface Running {
   catalog: CatalogFile;
   ranges: WritableRanges;
   redo: RedoRunner;
+  refused: RefusedRanges;
   runner: AppendRunner;
   space: DiskSpace;
   room: LogRoom;
@@ -230,21 +232,24 @@ export class StorageWriter {
     const catalog = new CatalogFile(directory.catalogFile, database, wal);
     const onLong = (path: string) => this.#server.emit({ kind: 'long-wal', path });
     wal.onLong = () => onLong(directory.catalogFile);
-    if (wal.emptying !== 'writable') space.note(wal.emptying);
+    if (wal.unemptied) noteDisk(space, wal.unemptied);
     const ranges = new WritableRanges(directory, catalog.queries, {
       onLong,
-      onDisk: (condition) => space.note(condition),
+      onUnemptied: (error) => noteDisk(space, error),
     });
     const report = (error: unknown, path: string) => this.#report(error, path);
     const redo = new RedoRunner(ranges, catalog, report, (write) => this.#server.emit({ kind: 'redone', write }));
     const heads = new AcknowledgedHeads(this.#clock, (changed) => this.#saveHeads(changed));
     const lock = new HeldFile(directory.lockFile);
     const room = new LogRoom({ ranges, catalog, space, report });
+    const onChange = (rangeId: RangeId, reason?: string) => this.#server.emit({ kind: 'refusal', rangeId, reason });
+    const refused = new RefusedRanges({ ranges, redo, report, onChange });
     const runner = new AppendRunner({
       ranges,
       catalog,
       commits: this.#commits,
       redo,
+      refused,
       space,
       room,
       heads,
@@ -252,7 +257,7 @@ export class StorageWriter {
       report,
     });
     const cuts = new RangeCuts(ranges, catalog.queries, redo);
-    this.#running = { directory, catalog, ranges, redo, runner, space, room, heads, cuts };
+    this.#running = { directory, catalog, ranges, redo, refused, runner, space, room, heads, cuts };
     const finished = redo.finishAtStart();
     const lastRangeId = catalog.queries.counter('range_id');
     return { ...finished, lastRangeId, warnings: [...warnings, ...finished.warnings] };
@@ -276,9 +281,11 @@ export class StorageWriter {
     const gaveBack = space.condition === 'full' && (room.giveBack(1) || (room.lacksRoom && room.spendReserve()));
     redo.catchUpAll();
     while (redo.isPending && !gaveBack && room.spendReserve()) redo.catchUpAll();
+    running.refused.tryAll();
     const nextMs = this.#recover(running);
     // There may be more to give back.
-    return gaveBack && space.condition === 'full' ? 0 : nextMs;
+    if (gaveBack && space.condition === 'full') return 0;
+    return running.refused.isEmpty ? nextMs : (nextMs ?? retryMs);
   }
 
   #recover({ redo, space, catalog }: Running): number | undefined {
@@ -346,10 +353,9 @@ export class StorageWriter {
 
   /** The error for the caller; the end of this writer when the disk has failed. */
   #report(error: unknown, path: string | undefined): unknown {
-    const reported = path === undefined ? error : translateStorageError(error, `${path}-wal-probe`);
+    const reported = path === undefined ? error : translateStorageError(error, path);
     if (!(reported instanceof ServiceError)) return reported;
-    if (reported.code === 'insufficient_storage') this.#running?.space.note('full');
-    if (reported.code === 'read_only') this.#running?.space.note('read_only');
+    if (this.#running) noteDisk(this.#running.space, reported);
     if (reported.code === 'storage_failed' && !this.#failure) {
       this.#failure = reported;
       const reason = reported.cause instanceof Error ? reported.cause.message : reported.message;
@@ -358,6 +364,12 @@ export class StorageWriter {
     }
     return reported;
   }
+}
+
+/** Notes the condition of the disk where the failure tells it. */
+function noteDisk(space: DiskSpace, failure: ServiceError): void {
+  if (isFullDisk(failure)) space.note('full');
+  if (isReadOnly(failure)) space.note('read_only');
 }
 
 /** Takes the files of a table away that the catalog has no more. Where a file cannot be closed, the next start removes them. */

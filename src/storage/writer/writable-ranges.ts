@@ -10,7 +10,6 @@ import { rangeMigrations } from '../range/range-migrations.ts';
 import { RangeWriter } from '../range/range-writer.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
 import type { RangeId } from '../write-request.ts';
-import type { DiskCondition } from './disk-space.ts';
 import { PageCaches } from './page-caches.ts';
 
 /** A range that the writer has open. */
@@ -32,8 +31,8 @@ const cachedRangesMax = 256;
 interface RangeEvents {
   /** The write-ahead log of this file should be copied into it. */
   onLong(path: string): void;
-  /** A file was opened on a disk that takes no writes. */
-  onDisk(condition: DiskCondition): void;
+  /** A file was opened that could not take what its log holds: the disk takes no writes, or this file does not. */
+  onUnemptied(error: ServiceError): void;
 }
 
 /** The writer's open range files. */
@@ -99,7 +98,7 @@ export class WritableRanges {
     const name = `range ${rangeId}`;
     const { wal, warnings, database } = WalMaintenance.open(path, name, rangeMigrations);
     wal.onLong = () => this.#events.onLong(path);
-    if (wal.emptying !== 'writable') this.#events.onDisk(wal.emptying);
+    if (wal.unemptied) this.#events.onUnemptied(wal.unemptied);
     const file = new RangeWriter(database, (partId) => this.#catalog.hasPart(rangeId, partId));
     const missingChanges = Math.max(0, (this.#catalog.acknowledgedHead(rangeId) ?? 0) - file.snapshot().head);
     if (missingChanges > 0) warnings.push(`${name} lacks at least ${missingChanges} acknowledged changes`);

@@ -78,6 +78,13 @@ describe('the audit log of a server', () => {
     expect(linesOf(guarded).map(short)).toEqual(['admin GET /db/v1/tables/:table nothing 404']);
   });
 
+  test('that cannot be written is refused by the start, with what to do', async () => {
+    const file = '/proc/audit.jsonl';
+    const start = startGuardedServer({ environment: { SUNDEW__AUDIT__FILE: file } });
+    await expect(start).rejects.toThrow(expect.objectContaining({ name: 'ConfigError' }));
+    await expect(start).rejects.toThrow(/^the audit log \/proc\/audit.jsonl cannot be written: .*"audit.file"/);
+  });
+
   test('is not there without authentication, unless a file is named', async () => {
     await using open = await startTestServer();
     await open.send('POST', '/db/v1/tables/books', {});
