@@ -219,6 +219,20 @@ describe('a connected account', () => {
     },
   );
 
+  test('without a refresh token is used until the partner refuses, whatever the clock says', async () => {
+    const clock = new FakeClock();
+    await using partner = new OAuthServer();
+    await using server = await startTestServer({ environment: partner.environment, clock });
+    partner.behaviour.refreshes = false;
+    await connected(server, partner);
+    clock.jump(30 * 24 * 3_600_000);
+    expect((await models(server)).status).toBe(200);
+    expect(await accounts(server)).toMatchObject([{ connection_id: 'mine', connected: true }]);
+    partner.forgetTokens('all');
+    expect((await models(server)).body.code).toBe('not_connected');
+    expect(await accounts(server)).toMatchObject([{ connection_id: 'mine', connected: false }]);
+  });
+
   test('whose tokens were taken back says so, until it is authorized again', async () => {
     await using partner = new OAuthServer();
     await using server = await startTestServer({ environment: partner.environment });

@@ -69,7 +69,9 @@ export class PartnerConnections {
       }
       const { tokens } = account;
       if (tokens === undefined) throw notConnected(connectionId);
-      const isGood = tokens.expiresMs === undefined || tokens.expiresMs - clock.nowMs() > renewBeforeMs;
+      const { expiresMs, refreshToken } = tokens;
+      // A token that cannot be renewed is good until the partner refuses it: the clock of this machine may be wrong.
+      const isGood = expiresMs === undefined || refreshToken === undefined || expiresMs - clock.nowMs() > renewBeforeMs;
       if (isGood && tokens.accessToken !== refused) return tokens.accessToken;
       const renewed = await this.#renewed(connectionId, account, tokens);
       accounts.save(connectionId, { ...account, tokens: renewed });

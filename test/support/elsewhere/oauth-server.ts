@@ -18,6 +18,8 @@ interface Behaviour {
   refusesClient: boolean;
   /** Seconds that an access token is good for. */
   lifetimeSeconds: number;
+  /** Logins come with refresh tokens. */
+  refreshes: boolean;
   /** Refresh tokens are exchanged for new ones. */
   rotates: boolean;
 }
@@ -35,6 +37,7 @@ export class OAuthServer implements AsyncDisposable {
     moved: false,
     refusesClient: false,
     lifetimeSeconds: 3_600,
+    refreshes: true,
     rotates: true,
   };
   /** Every token and code that was ever issued. */
@@ -146,7 +149,7 @@ export class OAuthServer implements AsyncDisposable {
       code.redirectUri === form.get('redirect_uri');
     if (!fits) return refused('invalid_grant');
     code.used = true;
-    return this.#tokens(true);
+    return this.#tokens(this.behaviour.refreshes);
   }
 
   #tokens(withRefresh: boolean): Response {
