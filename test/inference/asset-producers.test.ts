@@ -112,6 +112,21 @@ describe('a reader', () => {
   });
 });
 
+test('a text that a model has not finished says so', async () => {
+  const cut = { max_tokens: 2 };
+  await createTable('cut', {
+    read: { kind: 'asset', field: 'scan', producer_json: producer('reader', 'tiny-reader', cut) },
+    all: { kind: 'asset', field: 'scan', producer_json: producer('reader', 'tiny-reader') },
+    told: { kind: 'asset', field: 'text', producer_json: producer('generator', 'chain', cut) },
+    whole: { kind: 'asset', field: 'text', producer_json: producer('generator', 'chain') },
+  });
+  const scan = await colouredImage([red, blue, green, red], 64);
+  expect((await write('cut', { d: { scan, text: 'hello' } })).status).toBe(201);
+  const { read, all, told, whole } = await artifactsOf('cut', 'd');
+  expect([read?.status, read?.truncated, told?.truncated]).toEqual(['ready', true, true]);
+  for (const each of [all, whole]) expect(each).not.toHaveProperty('truncated');
+});
+
 test('a transcriber writes down a sound, in the language that it is told', async () => {
   const heard = {
     kind: 'asset',

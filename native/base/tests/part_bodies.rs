@@ -41,8 +41,10 @@ fn every_form_is_read_as_it_was_written() {
     let sparse_set = sparse_set::vectors(parsed("sparse_set", PartForm::SparseSet).payload).unwrap();
     let sparse_set: Vec<Vec<_>> = sparse_set.iter().map(|one| sparse::entries(one).unwrap().collect()).collect();
     assert_eq!(sparse_set, [vec![(3, 0.5), (9, 0.25)], vec![]]);
-    let asset = read_asset(parsed("asset", PartForm::Asset).payload).unwrap();
-    assert_eq!((asset.media_type, asset.value), ("text/plain", &b"amber"[..]));
+    for name in ["asset", "asset_truncated"] {
+        let asset = read_asset(parsed(name, PartForm::Asset).payload).unwrap();
+        assert_eq!((asset.media_type, asset.value), ("text/plain", &b"amber"[..]));
+    }
 }
 
 #[test]

@@ -30,12 +30,12 @@ async function madeOf(produce: () => Promise<Asset | undefined>): Promise<Made> 
   try {
     const asset = await produce();
     if (asset === undefined) return { kind: 'none' };
-    const { contentType: mediaType, value } = asset;
+    const { contentType: mediaType, value, truncated = false } = asset;
     const bytes = encoder.encode(typeof value === 'string' ? value : JSON.stringify(value));
     if (bytes.byteLength > assetBytesMax) {
       throw new ServiceError('limit_exceeded', `an asset has ${assetBytesMax} bytes at most, not ${bytes.byteLength}`);
     }
-    return { kind: 'part', body: (partId, hash) => assetBody(partId, { mediaType, value: bytes }, hash) };
+    return { kind: 'part', body: (partId, hash) => assetBody(partId, { mediaType, value: bytes, truncated }, hash) };
   } catch (error) {
     if (error instanceof ServiceError && faultOf(error) === 'item') return { kind: 'failed', error };
     throw error;

@@ -30,6 +30,6 @@ export function extractorProducer(
     if (extraction === undefined) throw new ServiceError('inference_failed', 'the extractor answered nothing');
     const truncated = extraction.truncated ? { truncated: true } : {};
     const value = { ...shownExtraction(extraction, text, schema, shown), ...truncated };
-    return { contentType: 'application/json', value };
+    return { contentType: 'application/json', value, ...truncated };
   };
 }

@@ -37,7 +37,7 @@ export function generatorProducer(
     }
     const value = output === undefined ? '' : contentOf(output).trim();
     if (value === '') throw new ServiceError('inference_failed', 'the generator wrote nothing');
-    return { contentType: contentType ?? 'text/plain', value };
+    return { contentType: contentType ?? 'text/plain', value, truncated: output?.finish === 'length' };
   };
 }
 

@@ -5,6 +5,8 @@ import type { TemplateContent } from '../media/template-media.ts';
 export interface Asset {
   readonly contentType: string;
   readonly value: unknown;
+  /** A model has not finished it. */
+  readonly truncated?: boolean;
 }
 
 /**

@@ -22,9 +22,10 @@ export function readerProducer(provider: () => Provider, { model, prompt, tokens
     const pieces = source.map((content) => {
       if (typeof content === 'string') return content;
       next += 1;
-      return texts[next - 1] ?? '';
+      return texts[next - 1]?.text ?? '';
     });
     const value = pieces.join('').trim();
-    return value === '' ? undefined : { contentType: 'text/plain', value };
+    const truncated = texts.some((text) => text.truncated);
+    return value === '' ? undefined : { contentType: 'text/plain', value, truncated };
   };
 }

@@ -16,6 +16,7 @@ export function transcriberProducer(provider: () => Provider, { model, language 
       throw new ServiceError('model_not_supported', 'this provider writes down no speech');
     }
     const pieces: string[] = [];
+    let isCut = false;
     for (const [at, content] of source.entries()) {
       if (typeof content === 'string') {
         pieces.push(content);
@@ -25,9 +26,11 @@ export function transcriberProducer(provider: () => Provider, { model, language 
       if (!content.mediaType.startsWith('audio/')) {
         throw new ServiceError('invalid_media', `${audio.where} is ${content.mediaType}, no sound`);
       }
-      pieces.push(await transcriber.transcribe({ model, audio, language }, call));
+      const { text, truncated } = await transcriber.transcribe({ model, audio, language }, call);
+      pieces.push(text);
+      isCut ||= truncated;
     }
     const value = pieces.join('').trim();
-    return value === '' ? undefined : { contentType: 'text/plain', value };
+    return value === '' ? undefined : { contentType: 'text/plain', value, truncated: isCut };
   };
 }

@@ -9,7 +9,7 @@ import { loadMedia } from '../generation/prompt/load-media.ts';
 import type { Inference } from '../inference.ts';
 import { type Reranked, type RerankRequest, rerankTexts } from '../reranking/rerank-texts.ts';
 import { readImages, transcribeSound } from '../seq2seq/run-seq2seq.ts';
-import type { Provider, ReadRequest, TranscribeRequest } from './provider.ts';
+import type { Provider, ReadRequest, TranscribeRequest, WrittenText } from './provider.ts';
 
 /** The models of this server. */
 export class OwnProvider implements Provider {
@@ -40,18 +40,19 @@ export class OwnProvider implements Provider {
     });
   }
 
-  read({ model, ...request }: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+  read({ model, ...request }: ReadRequest, call: InferenceCall): Promise<readonly WrittenText[]> {
     return this.#inference.admission.run('read', call, async () => {
-      const { texts, promptTokens, completionTokens } = await readImages(this.#inference, model, request, call);
-      return { value: texts, items: texts.length, tokens: promptTokens + completionTokens };
+      const read = await readImages(this.#inference, model, request, call);
+      const value = read.texts.map((text, at) => ({ text, truncated: read.truncated[at] === true }));
+      return { value, items: value.length, tokens: read.promptTokens + read.completionTokens };
     });
   }
 
-  transcribe({ model, audio, language }: TranscribeRequest, call: InferenceCall): Promise<string> {
+  transcribe({ model, audio, language }: TranscribeRequest, call: InferenceCall): Promise<WrittenText> {
     return this.#inference.admission.run('transcribe', call, async () => {
       const request = { audio, language, translate: false };
-      const { text, tokens } = await transcribeSound(this.#inference, model, request, call);
-      return { value: text, items: 1, tokens };
+      const { text, truncated, tokens } = await transcribeSound(this.#inference, model, request, call);
+      return { value: { text, truncated }, items: 1, tokens };
     });
   }
 

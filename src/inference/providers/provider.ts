@@ -23,6 +23,13 @@ export interface TranscribeRequest {
   readonly language: string | undefined;
 }
 
+/** A text by a model. */
+export interface WrittenText {
+  readonly text: string;
+  /** Whether it was cut at the most tokens that it may have. */
+  readonly truncated: boolean;
+}
+
 /**
  * A place where models are: this server itself, or a service elsewhere. Every method throws `ServiceError`, whose
  * `retryable` tells a fault of the place (wait, then try again) from one of the request.
@@ -38,9 +45,9 @@ export interface Provider {
   /** Where a model cuts a text; absent where there are no models for it. */
   cut?(request: ChunkRequest, call: InferenceCall): Promise<CutText>;
   /** Reads the text in each image; absent where there are no models for it. */
-  read?(request: ReadRequest, call: InferenceCall): Promise<readonly string[]>;
+  read?(request: ReadRequest, call: InferenceCall): Promise<readonly WrittenText[]>;
   /** Transcribes speech; absent where there are no models for it. */
-  transcribe?(request: TranscribeRequest, call: InferenceCall): Promise<string>;
+  transcribe?(request: TranscribeRequest, call: InferenceCall): Promise<WrittenText>;
   /** Finds what the schema asks for in each text; absent where there are no models for it. */
   extract?(request: ExtractRequest, call: InferenceCall): Promise<Extracted>;
 }

@@ -1,10 +1,12 @@
-import { partBody, partForm, payloadOf } from './part-body.ts';
+import { isTruncated, markTruncated, partBody, partForm, payloadOf } from './part-body.ts';
 import { PayloadReader } from './payload-reader.ts';
 
 interface Asset {
   /** Such as `text/plain`. */
   mediaType: string;
   value: Uint8Array;
+  /** A model has not finished it. */
+  truncated?: boolean;
 }
 
 /**
@@ -14,16 +16,18 @@ interface Asset {
  */
 export function assetBody(
   partId: number,
-  { mediaType, value }: Asset,
+  { mediaType, value, truncated }: Asset,
   sourceHash?: Uint8Array,
 ): Uint8Array<ArrayBuffer> {
   const type = new TextEncoder().encode(mediaType);
   const length = new Uint8Array(Uint32Array.of(type.byteLength).buffer);
-  return partBody(partId, partForm.asset, Buffer.concat([length, type, value]), sourceHash);
+  const body = partBody(partId, partForm.asset, Buffer.concat([length, type, value]), sourceHash);
+  return truncated ? markTruncated(body) : body;
 }
 
 /** The asset of a body of form 6. */
 export function readAsset(body: Uint8Array): Asset {
   const reader = new PayloadReader(payloadOf(body));
-  return { mediaType: reader.text(reader.u32()), value: reader.rest() };
+  const asset = { mediaType: reader.text(reader.u32()), value: reader.rest() };
+  return isTruncated(body) ? { ...asset, truncated: true } : asset;
 }

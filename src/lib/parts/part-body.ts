@@ -5,11 +5,12 @@ import { assert } from '../assert.ts';
  * Little-endian; its twin is `native/base/src/part/`, and each form has a file of its own in both.
  *
  *     0 part id u32, 4 form u8, 5 flags u8, 6 two zero bytes
- *     8 where flag 1 is set: 16 bytes, hash of what the part was made from
+ *     8 where flag 1 is set: 16 bytes, hash of what the part was made from (flag 2: a model has not finished what it made)
  *       the payload, by its form
  */
 const headBytes = 8;
 const hasSourceHash = 1;
+const truncatedFlag = 2;
 const sourceHashBytes = 16;
 
 export const partForm = {
@@ -68,6 +69,16 @@ export function partBody(
   }
   body.set(payload, start);
   return body;
+}
+
+/** Says in the head of a body that a model has not finished what it holds. Returns the body. */
+export function markTruncated(body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  body[5] = (body[5] ?? 0) | truncatedFlag;
+  return body;
+}
+
+export function isTruncated(body: Uint8Array): boolean {
+  return ((body[5] ?? 0) & truncatedFlag) !== 0;
 }
 
 /** Whether the body is that of a part's deletion. */

@@ -17,8 +17,8 @@ const hashedHeadBytes = 24;
  */
 export function isWholePart(body: Uint8Array): boolean {
   const [flags = 0, sixth = 0, seventh = 0] = body.subarray(5, headBytes);
-  if (flags > 1 || sixth !== 0 || seventh !== 0) return false;
-  if (body.byteLength < (flags === 0 ? headBytes : hashedHeadBytes)) return false;
+  if (flags > (formOfBody(body) === partForm.asset ? 3 : 1) || sixth !== 0 || seventh !== 0) return false;
+  if (body.byteLength < ((flags & 1) === 0 ? headBytes : hashedHeadBytes)) return false;
   try {
     return hasPayload(body);
   } catch (error) {

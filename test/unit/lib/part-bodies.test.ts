@@ -70,6 +70,7 @@ const bodies: Record<string, Uint8Array> = {
   edges: edgesBody(7, edges),
   chunk_set: chunkSetBody(7, chunks),
   asset: assetBody(7, asset),
+  asset_truncated: assetBody(7, { ...asset, truncated: true }),
   sparse_set: sparseSetBody(7, sparseSet),
 };
 
@@ -98,6 +99,7 @@ describe('the body of a part', () => {
     ]);
     expect(readChunkSet(body('chunk_set'))).toEqual(chunks);
     expect(readAsset(body('asset'))).toEqual(asset);
+    expect(readAsset(body('asset_truncated'))).toEqual({ ...asset, truncated: true });
   });
 
   test('names its part and what it was made from', () => {

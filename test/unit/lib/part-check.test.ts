@@ -50,6 +50,7 @@ const bodies = [
   chunkSetBody(1, [{ start: 0, end: 2, text: 'é🙂' }], hash),
   chunkSetBody(1, []),
   assetBody(1, { mediaType: 'text/plain', value: Uint8Array.of(0xff) }),
+  assetBody(1, { mediaType: 'text/plain', value: Uint8Array.of(0xff), truncated: true }, hash),
 ];
 
 /** Reads all of a body, as whoever answers a request does. */

@@ -8,7 +8,7 @@ import type { MediaReference } from '../../media/media-reference.ts';
 import type { Reranked } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
-import type { Provider, ReadRequest } from '../provider.ts';
+import type { Provider, ReadRequest, WrittenText } from '../provider.ts';
 import { cohereBatch, cohereInputType, cohereTruncation, readEmbeddings } from './cohere-provider.ts';
 import { ModelEmbeddings } from './model-embeddings.ts';
 import { readByChat } from './read-by-chat.ts';
@@ -61,7 +61,7 @@ export class BedrockProvider implements Provider {
     throw new ServiceError('model_not_supported', `the provider "${this.#client.name}" is not asked to rerank`);
   }
 
-  read(request: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+  read(request: ReadRequest, call: InferenceCall): Promise<readonly WrittenText[]> {
     return readByChat(this, request, call);
   }
 

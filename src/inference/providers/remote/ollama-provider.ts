@@ -9,7 +9,7 @@ import { callableTools, toolForTemplate } from '../../generation/tools/function-
 import type { Reranked } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
-import type { Provider, ReadRequest } from '../provider.ts';
+import type { Provider, ReadRequest, WrittenText } from '../provider.ts';
 import { ModelEmbeddings } from './model-embeddings.ts';
 import { readEmbeddings as readOpenAiEmbeddings } from './openai-provider.ts';
 import { readByChat } from './read-by-chat.ts';
@@ -71,7 +71,7 @@ export class OllamaProvider implements Provider {
     throw new ServiceError('model_not_supported', `the provider "${this.#client.name}" does not rerank`);
   }
 
-  read(request: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+  read(request: ReadRequest, call: InferenceCall): Promise<readonly WrittenText[]> {
     return readByChat(this, request, call);
   }
 

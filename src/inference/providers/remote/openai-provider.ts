@@ -8,7 +8,7 @@ import { decodeBase64 } from '../../media/data-uri.ts';
 import type { Reranked, RerankRequest } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
-import type { Provider, ReadRequest, TranscribeRequest } from '../provider.ts';
+import type { Provider, ReadRequest, TranscribeRequest, WrittenText } from '../provider.ts';
 import { ModelEmbeddings } from './model-embeddings.ts';
 import { readChat, streamedChat } from './openai-chat.ts';
 import { chatBody } from './openai-chat-request.ts';
@@ -69,7 +69,7 @@ export class OpenAiProvider implements Provider {
     });
   }
 
-  async transcribe({ model, audio, language }: TranscribeRequest, call: InferenceCall): Promise<string> {
+  async transcribe({ model, audio, language }: TranscribeRequest, call: InferenceCall): Promise<WrittenText> {
     const { from, where, mediaType = 'audio/wav' } = audio;
     if (!('base64' in from)) throw new ServiceError('invalid_media', `${where}: this provider takes sounds inline`);
     const form = new FormData();
@@ -83,12 +83,13 @@ export class OpenAiProvider implements Provider {
     );
     const { signal, priority } = call;
     return await this.#deps.client.post('/audio/transcriptions', form, { signal, priority, tokens: 0 }, (answer) => {
-      const { text } = (answer ?? {}) as { text?: unknown };
-      return typeof text === 'string' ? { value: text, tokens: usageOf(answer).total } : undefined;
+      const { text, truncated } = (answer ?? {}) as { text?: unknown; truncated?: unknown };
+      if (typeof text !== 'string') return undefined;
+      return { value: { text, truncated: truncated === true }, tokens: usageOf(answer).total };
     });
   }
 
-  read(request: ReadRequest, call: InferenceCall): Promise<readonly string[]> {
+  read(request: ReadRequest, call: InferenceCall): Promise<readonly WrittenText[]> {
     return readByChat(this, request, call);
   }
 

@@ -36,9 +36,9 @@ export function shownArtifactOf(definition: ArtifactDefinition, key: string, bod
       return JSON.stringify({ ...head, dims: vectors[0]?.vector.length ?? 0, vectors: vectors.length, vector_space });
     }
     case 'asset': {
-      const { mediaType, value } = readAsset(body);
+      const { mediaType, value, truncated } = readAsset(body);
       const text = decoder.decode(value);
-      const shown = JSON.stringify({ ...head, content_type: mediaType });
+      const shown = JSON.stringify({ ...head, content_type: mediaType, ...(truncated && { truncated }) });
       // JSON of a producer is shown as it was given.
       return `${shown.slice(0, -1)},"value":${jsonType.test(mediaType) ? text : JSON.stringify(text)}}`;
     }
