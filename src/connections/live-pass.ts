@@ -5,10 +5,13 @@ import type { ProbeResult } from './probe.ts';
 interface LivePassDeps {
   readonly probe: (connection: Connection, signal: AbortSignal) => Promise<ProbeResult>;
   readonly clock: Clock;
+  /** Another number after every change of what credentials refer to. */
+  readonly secretsGeneration: () => number;
 }
 
 interface Kept {
-  readonly connection: string;
+  /** As `#stateOf` names it: a result counts for the connection and the secrets that it was found with. */
+  readonly state: string;
   readonly result: ProbeResult;
   readonly atMs: number;
 }
@@ -27,7 +30,7 @@ const concurrentProbesMax = 16;
 
 /**
  * Looks at connections in passes, one after the other: requests that come while a pass runs share the next one. What was
- * found is kept for 15 seconds, as long as the connection stays what it was.
+ * found is kept for 15 seconds, as long as the connection and the secrets stay what they were.
  */
 export class LivePass {
   readonly #deps: LivePassDeps;
@@ -42,20 +45,26 @@ export class LivePass {
 
   /** The state of each connection, by id; one that a pass had no time for is missing. `refresh` looks again at all. */
   async results(connections: readonly Connection[], refresh: boolean): Promise<ReadonlyMap<string, ProbeResult>> {
+    const asked = connections.map((each) => [each, this.#stateOf(each)] as const);
     const unknown = refresh ? connections : connections.filter((each) => this.#keptOf(each) === undefined);
     if (unknown.length > 0) await this.#passFor(unknown, refresh);
     return new Map(
-      connections.flatMap((each) => {
-        const kept = this.#keptOf(each);
+      asked.flatMap(([each, state]) => {
+        // A secret that changes meanwhile takes nobody's answer.
+        const kept = this.#keptOf(each) ?? this.#keptOf(each, state);
         return kept === undefined ? [] : [[each.id, kept] as const];
       }),
     );
   }
 
-  #keptOf(connection: Connection): ProbeResult | undefined {
+  #keptOf(connection: Connection, state = this.#stateOf(connection)): ProbeResult | undefined {
     const kept = this.#kept.get(connection.id);
-    if (kept === undefined || kept.connection !== JSON.stringify(connection)) return undefined;
+    if (kept === undefined || kept.state !== state) return undefined;
     return this.#deps.clock.monotonicMs() - kept.atMs < keptMs ? kept.result : undefined;
+  }
+
+  #stateOf(connection: Connection): string {
+    return `${this.#deps.secretsGeneration()} ${JSON.stringify(connection)}`;
   }
 
   #passFor(connections: readonly Connection[], refresh: boolean): Promise<void> {
@@ -89,10 +98,11 @@ export class LivePass {
     const work = async () => {
       for (const connection of queue) {
         if (stop.signal.aborted) return;
+        const state = this.#stateOf(connection);
         const result = await probe(connection, stop.signal);
         if (stop.signal.aborted) return;
         const atMs = clock.monotonicMs();
-        this.#kept.set(connection.id, { connection: JSON.stringify(connection), result, atMs });
+        this.#kept.set(connection.id, { state, result, atMs });
       }
     };
     await within(clock, passDeadlineMs, Promise.all(Array.from({ length: concurrentProbesMax }, work)));

@@ -45,7 +45,11 @@ export function openConnections(parts: ConnectionDeps): ConnectionRoutesDeps {
           listedIndexes.flatMap(({ name, config: index }) => providerUses(table, name, { ...index })),
         ),
     credentials,
-    live: new LivePass({ clock, probe: (connection, signal) => probe(connection, probing, signal) }),
+    live: new LivePass({
+      clock,
+      secretsGeneration: () => secrets.store.state.generation,
+      probe: (connection, signal) => probe(connection, probing, signal),
+    }),
   });
   return { catalogue, http, inference, providers };
 }

@@ -5,7 +5,7 @@ import { assert } from '../assert.ts';
  * Little-endian; its twin is `native/base/src/part/`, and each form has a file of its own in both.
  *
  *     0 part id u32, 4 form u8, 5 flags u8, 6 two zero bytes
- *     8 where flag 1 is set: 16 bytes, hash of what the part was made from (flag 2: a model has not finished what it made)
+ *     8 where flag 1 is set: 16 bytes, hash of what the part was made from (flag 2: an asset that a model has not finished)
  *       the payload, by its form
  */
 const headBytes = 8;

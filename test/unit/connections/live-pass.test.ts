@@ -14,8 +14,10 @@ function setting() {
   const clock = new FakeClock();
   const probed: string[] = [];
   const held: (() => void)[] = [];
+  const secrets = { generation: 0 };
   const pass = new LivePass({
     clock,
+    secretsGeneration: () => secrets.generation,
     async probe({ id }): Promise<ProbeResult> {
       probed.push(id);
       await new Promise<void>((resolve) => held.push(resolve));
@@ -27,7 +29,7 @@ function setting() {
     for (const release of held.splice(0)) release();
     await settle();
   };
-  return { clock, probed, pass, letGo };
+  return { clock, secrets, probed, pass, letGo };
 }
 
 describe('a live pass', () => {
@@ -44,6 +46,26 @@ describe('a live pass', () => {
     await letGo();
     await later;
     expect(probed).toEqual(['a', 'a']);
+  });
+
+  test('looks again once a secret has changed, also while it looked', async () => {
+    const { secrets, probed, pass, letGo } = setting();
+    const a = connection('a');
+    const ask = async () => {
+      const results = pass.results([a], false);
+      await letGo();
+      return (await results).get('a');
+    };
+    await ask();
+    secrets.generation += 1;
+    expect(await ask()).toEqual({ status: 'connected' });
+    const during = pass.results([a], true);
+    await settle();
+    secrets.generation += 1;
+    await letGo();
+    expect((await during).get('a')).toEqual({ status: 'connected' });
+    await ask();
+    expect(probed).toEqual(['a', 'a', 'a', 'a']);
   });
 
   test('runs alone; those who come meanwhile share the next, and what the one before has found', async () => {

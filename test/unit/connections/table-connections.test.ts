@@ -77,7 +77,11 @@ describe('what indexes use', () => {
   });
 
   test('is told to those who may know of the table', async () => {
-    const live = new LivePass({ clock: new FakeClock(), probe: () => Promise.reject(new Error('nobody is asked')) });
+    const live = new LivePass({
+      clock: new FakeClock(),
+      secretsGeneration: () => 0,
+      probe: () => Promise.reject(new Error('nobody is asked')),
+    });
     const uses = [
       ...use('mine', { provider: 'openai', model: 'm' }),
       ...use('hidden', { provider: 'ollama', model: 'm' }),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 0 part id u32, 4 form u8, 5 flags u8, 6 two zero bytes,
-//! 8 where flag 1 is set: 16 bytes, hash of what the part was made from (flag 2: a model has not finished what it made)
+//! 8 where flag 1 is set: 16 bytes, hash of what the part was made from (flag 2: an asset that a model has not finished)
 //!   payload, by its form: 0 a deletion (empty), 1 `dense`, 2 `sparse`, 3 `dense_set`, 4 `edges`, 5 `chunk_set`, 6 `asset`,
 //!   7 `sparse_set`
 //! ```
@@ -27,7 +27,7 @@ use crate::error::EngineError;
 pub const PART_HEAD_BYTES: usize = 8;
 /// Flag: the hash of what the part was made from stands before the payload.
 pub const HAS_SOURCE_HASH: u8 = 1;
-/// Flag: a model has not finished what the part holds.
+/// Flag of an asset: a model has not finished it.
 pub const IS_TRUNCATED: u8 = 2;
 pub const SOURCE_HASH_BYTES: usize = 16;
 
@@ -78,7 +78,8 @@ impl<'a> PartBody<'a> {
         let (Some(head), Some(payload)) = (bytes.get(..PART_HEAD_BYTES), bytes.get(PART_HEAD_BYTES..)) else {
             return Err(EngineError::internal("a part that is too short"));
         };
-        let (source_hash, payload) = match head[5] & !IS_TRUNCATED {
+        let of_form = if head[4] == PartForm::Asset.code() { IS_TRUNCATED } else { 0 };
+        let (source_hash, payload) = match head[5] & !of_form {
             0 => (None, payload),
             HAS_SOURCE_HASH => match payload.split_first_chunk() {
                 Some((hash, payload)) => (Some(hash), payload),
@@ -118,9 +119,9 @@ mod tests {
         assert_eq!(read.payload, 1.5f32.to_le_bytes());
         assert!(PartBody::parse(&body[..20]).is_err());
         body[5] |= IS_TRUNCATED;
-        assert_eq!(PartBody::parse(&body).unwrap().payload, 1.5f32.to_le_bytes());
-        body[5] |= 4;
         assert!(PartBody::parse(&body).is_err());
+        body[4] = PartForm::Asset.code();
+        assert_eq!(PartBody::parse(&body).unwrap().payload, 1.5f32.to_le_bytes());
     }
 
     #[test]
