@@ -44,7 +44,7 @@ describe('a generator', () => {
   test('is sent the source as one message, and the prompt as what comes before it', async () => {
     await using service = new ModelService('openai');
     const produced = await hosted(service, 'generator', { prompt: 'Shorten this.' })(['a long text'], call);
-    expect(produced).toEqual({ contentType: 'text/plain', value: 'You said: a long text' });
+    expect(produced).toEqual({ contentType: 'text/plain', value: 'You said: a long text', truncated: false });
     expect(service.seen[0]?.body).toEqual({
       model: 'm',
       messages: [
@@ -78,18 +78,27 @@ test('a reader puts what it reads in the places of images', async () => {
   await using service = new ModelService('openai');
   const source = ['Before, ', png, ' and after'];
   const produced = await hosted(service, 'reader', { prompt: 'Read.' })(source, call);
-  expect(produced).toEqual({ contentType: 'text/plain', value: 'Before, You said: Read. and after' });
+  expect(produced).toEqual({ contentType: 'text/plain', value: 'Before, You said: Read. and after', truncated: false });
   await expect(hosted(service, 'reader')([wav], call)).rejects.toThrow('part 1 of the source is audio/wav, no image');
 });
 
 test('a transcriber puts what is said in the places of sounds', async () => {
   await using service = new ModelService('openai');
   const produced = await hosted(service, 'transcriber', { language: 'en' })([wav], call);
-  expect(produced).toEqual({ contentType: 'text/plain', value: 'What was said.' });
+  expect(produced).toEqual({ contentType: 'text/plain', value: 'What was said.', truncated: false });
   expect(service.seen[0]?.text).toMatch(/name="language"\r\n\r\nen\r\n/);
   await expect(hosted(service, 'transcriber')([png], call)).rejects.toThrow(
     'part 1 of the source is image/png, no sound',
   );
+});
+
+test('a generator, a reader or a transcriber elsewhere whose text was cut says so', async () => {
+  await using service = new ModelService('openai');
+  const choice = { index: 0, message: { content: 'half' }, finish_reason: 'length' };
+  service.always = () => Response.json({ choices: [choice], text: 'half', truncated: true });
+  for (const [type, source] of [['generator', 'a'] as const, ['reader', png] as const, ['transcriber', wav] as const]) {
+    expect(await hosted(service, type)([source], call)).toMatchObject({ value: 'half', truncated: true });
+  }
 });
 
 test('an extractor that was cut off says so in what it has made', async () => {
