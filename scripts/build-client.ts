@@ -5,7 +5,7 @@ import { setUpOrExit } from './setup.ts';
 // usage: bun scripts/build-client.ts
 // Writes the client for Node and browsers, and its types, to build/client.
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 const entry = join(root, 'src/client/client.ts');
 
 /** Bundles the client as one module that imports nothing. Throws an Error that names what could not be bundled. */

@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path';
 import { SourceStamp } from './source-stamp.ts';
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 const native = join(root, 'native');
 const stamp = new SourceStamp(join(native, 'sundew.node.hash'), () => sourceFiles(native).sort());
 const addonFile = join(native, `sundew.${process.platform}-${process.arch}.node`);

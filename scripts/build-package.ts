@@ -9,7 +9,7 @@ import { setUpOrExit } from './setup.ts';
 // Writes two packages to build/package, each as a folder and a tarball: `sundew`, which is the same for all machines, and
 // `sundew-PLATFORM-ARCH` with the native engine of the machine that it runs on. docs/releasing.md says how they are published.
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 const folder = join(root, 'build/package');
 const { version, license, description, engines, dependencies } = packageFile;
 

@@ -4,7 +4,7 @@ import { SourceStamp } from './source-stamp.ts';
 
 // This file runs on a bare checkout: nothing outside the runtime and this folder may be imported.
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 const sources = join(root, 'src');
 const folder = join(root, 'build', 'server');
 /** Bytecode is of one version of the runtime. */

@@ -3,7 +3,7 @@ import { setUpOrExit } from './setup.ts';
 // usage: bun scripts/check.ts
 // Types, lint, layers, Rust format and lint, generated files. Every step runs, also after one that failed.
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 const native = `${root}native`;
 
 interface Step {

@@ -4,7 +4,7 @@ import { setUpOrExit } from './setup.ts';
 // Starts the server from its sources.
 
 await setUpOrExit('developing');
-const main = new URL('../src/main.ts', import.meta.url).pathname;
+const main = Bun.fileURLToPath(new URL('../src/main.ts', import.meta.url));
 const child = Bun.spawn([process.execPath, main, 'serve', ...Bun.argv.slice(2)], {
   stdio: ['inherit', 'inherit', 'inherit'],
 });

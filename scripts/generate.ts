@@ -4,7 +4,7 @@ import { setUpOrExit } from './setup.ts';
 // Writes what is generated and committed; with --check, says what differs instead. The declarations of the addon are made
 // while it is compiled: only when its exports have changed, or to check them.
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 
 async function textOf(path: string): Promise<string> {
   const file = Bun.file(root + path);

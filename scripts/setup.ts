@@ -4,7 +4,7 @@ import { buildBundleApart, bundleIsCurrent } from './bundle.ts';
 
 // This file runs on a bare checkout: nothing outside the runtime and this folder may be imported.
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 const installedFile = `${root}node_modules/.installed`;
 
 /**

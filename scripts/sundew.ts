@@ -7,7 +7,7 @@ import { setUpOrExit } from './setup.ts';
 
 const words = Bun.argv.slice(2);
 const isDemo = words[0] === 'demo';
-const main = isDemo ? new URL('../src/main.ts', import.meta.url).pathname : bundledMain;
+const main = isDemo ? Bun.fileURLToPath(new URL('../src/main.ts', import.meta.url)) : bundledMain;
 
 if (await setUpOrExit(isDemo ? 'developing' : 'serving')) {
   // Packages that were just installed are not in this process's view of the packages: a fresh one runs the command.

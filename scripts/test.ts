@@ -3,7 +3,7 @@ import { setUpOrExit } from './setup.ts';
 
 // usage: bun scripts/test.ts [TIER...]
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 
 interface Outcome {
   readonly passed: number;

@@ -140,6 +140,7 @@ const bans: readonly Ban[] = [
   { pattern: /'elysia'/, use: 'defineRoute', except: /^src\/(http\/|server\/|loaded-later\.ts$)/ },
   { pattern: /@ts-ignore|@ts-nocheck/, use: '@ts-expect-error with a reason, or the right type', except: /^$/ },
   { pattern: /\b(?:TODO|FIXME|XXX)\b/, use: 'an issue', except: /^$/ },
+  { pattern: /import\.meta\.url\)\.pathname/, use: 'Bun.fileURLToPath()', except: /^$/ },
 ];
 
 function bansBroken(sources: readonly Source[]): string[] {

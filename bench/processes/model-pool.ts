@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/lib/clock.ts';
 import { ModelPool } from '../../src/model-host/model-pool.ts';
 
-const hostEntry = new URL('../../src/model-host/child/host-main.ts', import.meta.url).pathname;
+const hostEntry = Bun.fileURLToPath(new URL('../../src/model-host/child/host-main.ts', import.meta.url));
 const minuteMs = 60_000;
 
 /** A pool with real children that stay for the whole case. */

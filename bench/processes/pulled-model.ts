@@ -4,7 +4,7 @@ import { describeModel, type InstalledModel } from '../../src/models/installed-m
 import type { ModelKind } from '../../src/protocol/models/model-kinds.ts';
 import { cacheDirectory } from '../workloads/document-file.ts';
 
-const program = new URL('../../src/main.ts', import.meta.url).pathname;
+const program = Bun.fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /** Where models of the catalogue lie that a case has needed. */
 export const modelsDirectory = join(cacheDirectory, 'models');

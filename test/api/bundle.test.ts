@@ -63,21 +63,22 @@ describe('the bundled server', () => {
   });
 });
 
-test('a process that has installed the packages makes the bundle: the first start of a checkout', async () => {
-  using checkout = new TemporaryDirectory();
+test('a process that has installed the packages makes the bundle: the first start of a checkout, wherever it lies', async () => {
+  using directory = new TemporaryDirectory();
+  const checkout = join(directory.path, 'a folder of Jürgen');
   const root = join(import.meta.dir, '../..');
   for (const part of ['scripts', 'src', 'package.json', 'bun.lock'])
-    cpSync(join(root, part), join(checkout.path, part), { recursive: true });
-  const start = join(checkout.path, 'start.ts');
+    cpSync(join(root, part), join(checkout, part), { recursive: true });
+  const start = join(checkout, 'start.ts');
   writeFileSync(
     start,
     `import { buildBundleApart, bundleIsCurrent } from './scripts/bundle.ts';
      import { symlinkSync } from 'node:fs';
      if (bundleIsCurrent()) throw new Error('no bundle was made yet');
-     symlinkSync(process.argv[2], new URL('node_modules', import.meta.url).pathname);
+     symlinkSync(process.argv[2], Bun.fileURLToPath(new URL('node_modules', import.meta.url)));
      await buildBundleApart();`,
   );
   const { exitCode, stderr } = Bun.spawnSync([process.execPath, start, join(root, 'node_modules')], { stderr: 'pipe' });
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' });
-  expect(existsSync(join(checkout.path, 'build/server/main.js'))).toBe(true);
+  expect(existsSync(join(checkout, 'build/server/main.js'))).toBe(true);
 });

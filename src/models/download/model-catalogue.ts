@@ -7,7 +7,7 @@ import { isModelName } from '../../protocol/models/model-kinds.ts';
 import type { PullEntry } from './pull-model.ts';
 import { isInnerPath, parseSource } from './source-address.ts';
 
-const ownDirectory = new URL('../../../models/', import.meta.url).pathname;
+const ownDirectory = Bun.fileURLToPath(new URL('../../../models/', import.meta.url));
 
 /** The models that can be fetched by name, in the order of their names. They come with the product. */
 export function modelCatalogue(directory = ownDirectory): CatalogueEntry[] {
