@@ -1,5 +1,6 @@
 //! Runs the legs of a plan over all ranges, side by side, and merges each over the ranges.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -136,13 +137,15 @@ impl LegContext {
         with_text: bool,
         keys: &mut Keys<'_>,
     ) -> Result<(Vec<LegAnswer>, Option<LegAnswer>), EngineError> {
-        let texts = usize::from(with_text);
-        let tasks = texts + self.indexes.len();
+        let tasks = self.indexes.len() + usize::from(with_text);
         let pool = query_pool(tasks, self.ranges.document_count()).filter(|_| self.deadline.is_shared());
+        // A search of vectors mostly takes longer than one of words: it begins here, while a thread wakes for the words.
+        let text_at = if with_text { self.indexes.len().min(1) } else { tasks };
         let own = Arc::clone(self);
-        let answers = share(pool, tasks, move |task| match task.checked_sub(texts) {
-            None => own.text_leg().map(Answer::Text),
-            Some(task) => own.search(task),
+        let answers = share(pool, tasks, move |task| match task.cmp(&text_at) {
+            Ordering::Less => own.search(task),
+            Ordering::Equal => own.text_leg().map(Answer::Text),
+            Ordering::Greater => own.search(task - 1),
         });
         let mut text = None;
         let mut found = Vec::with_capacity(self.indexes.len());

@@ -44,14 +44,40 @@ impl<T, W: Fn(usize) -> T> Shared<T, W> {
     }
 }
 
-/// The answers of `work` to 0..`tasks`. The caller waits for nobody who has not begun: threads of a busy machine may take
-/// milliseconds to wake up, and then find everything done.
+/// Calls of `share` that are at work.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+struct Call {
+    others: usize,
+}
+
+impl Call {
+    fn begin() -> Self {
+        Self { others: CALLS.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Where as many calls are at work as there are threads, a thread that is woken for one only takes the core of another.
+    fn leaves_threads_idle(&self, pool: &ThreadPool) -> bool {
+        self.others + 1 < pool.current_num_threads()
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        CALLS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The answers of `work` to 0..`tasks`, begun in this order. The caller waits for nobody who has not begun: threads of a busy
+/// machine may take milliseconds to wake up, and then find everything done.
 pub fn share<T, W>(pool: Option<&'static ThreadPool>, tasks: usize, work: W) -> Vec<T>
 where
     T: Send + 'static,
     W: Fn(usize) -> T + Send + Sync + 'static,
 {
-    let Some(pool) = pool.filter(|_| tasks > 1) else { return (0..tasks).map(work).collect() };
+    let call = Call::begin();
+    let pool = pool.filter(|pool| tasks > 1 && call.leaves_threads_idle(pool));
+    let Some(pool) = pool else { return (0..tasks).map(work).collect() };
     let done = Mutex::new(Done { answers: (0..tasks).map(|_| None).collect(), left: tasks });
     let shared = Arc::new(Shared { work, tasks, next: AtomicUsize::new(0), done, all_done: Condvar::new() });
     for _ in 0..pool.current_num_threads().min(tasks - 1) {
@@ -99,6 +125,27 @@ mod tests {
         }
         assert_eq!(share(pool, 3, |task| task), [0, 1, 2]);
         drop(release);
+    }
+
+    #[test]
+    fn beside_as_many_calls_as_there_are_threads_a_caller_does_everything() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (begun, other_call) = std::sync::mpsc::channel();
+        let (held, begun) = (Mutex::new(held), Mutex::new(begun));
+        let other = thread::spawn(move || {
+            share(None, 1, move |_| {
+                let _ = begun.lock().map(|begun| begun.send(()));
+                let _ = held.lock().map(|held| held.recv());
+            })
+        });
+        other_call.recv().expect("the other call has begun");
+        let task = |_| {
+            (0..1_000).for_each(|_| thread::yield_now());
+            thread::current().id()
+        };
+        assert_eq!(share(pool(), 20, task), vec![thread::current().id(); 20]);
+        drop(release);
+        other.join().expect("the other call ends");
     }
 
     #[test]
