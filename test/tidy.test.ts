@@ -6,7 +6,7 @@ import { options } from '../src/config/options.ts';
 import { rustCircles } from './support/sources/rust-circles.ts';
 import { stringLiterals } from './support/sources/string-literals.ts';
 
-const root = new URL('../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 
 interface Source {
   /** From the root of the repository. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer } from '../support/test-server.ts';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../../', import.meta.url));
 const fixtures = join(root, 'test/fixtures/models');
 /** Ten processes, on a busy machine. */
 const programsMs = 180_000;

@@ -5,7 +5,7 @@ import { modelKinds } from '../../src/protocol/models/model-kinds.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/', import.meta.url));
 const models = `${fixtures}models`;
 
 type Catalogue = Record<string, Record<string, unknown>>;

@@ -132,7 +132,7 @@ describe('MessagePack', () => {
   });
 
   test('embeddings are binary float32', async () => {
-    const models = new URL('../fixtures/models', import.meta.url).pathname;
+    const models = Bun.fileURLToPath(new URL('../fixtures/models', import.meta.url));
     await using server = await startTestServer({ set: { '--models-dir': models } });
     const request = { model: 'tiny-bert', input: ['tea', 'coffee'] };
     const packed = await sendPacked(server, '/ai/v1/embeddings', request);

@@ -7,7 +7,7 @@ import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { testListener } from '../support/test-listener.ts';
 import { startTestServer } from '../support/test-server.ts';
 
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const main = Bun.fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const described = {
   access: 'open',
   summary: 'A route of this test',

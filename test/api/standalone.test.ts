@@ -8,8 +8,8 @@ import { createLogger } from '../../src/observability/line-logger.ts';
 import { startInferenceServer } from '../../src/server/start-inference-server.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
-const fixtures = new URL('../fixtures/', import.meta.url).pathname;
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/', import.meta.url));
+const main = Bun.fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 async function standalone() {
   const flags = new Map([

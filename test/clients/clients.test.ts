@@ -14,7 +14,7 @@ import { writeVersions } from './versions-table.ts';
 
 const installMs = 900_000;
 const driverMs = 120_000;
-const models = new URL('../fixtures/models', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models', import.meta.url));
 
 /** The result of one try of a driver. */
 interface Tried {

@@ -14,7 +14,7 @@ import { type Environment, nodeEnvironment, pythonEnvironment } from './install-
 
 const exampleMs = 180_000;
 const page = await Bun.file(new URL('../../docs/guide/clients.md', import.meta.url)).text();
-const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 
 interface Example {
   /** The heading that it stands below. */

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../../', import.meta.url));
 const sources = join(root, 'test/clients');
 const installed = join(root, 'build/clients');
 

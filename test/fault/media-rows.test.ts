@@ -13,7 +13,7 @@ import { FakeClock } from '../support/fake-clock.ts';
 
 const mebibyte = 1024 * 1024;
 const settings = { threads: 1, contextTokensMax: 64, parallelSequences: 1 };
-const hostEntry = new URL('../../src/model-host/child/host-main.ts', import.meta.url).pathname;
+const hostEntry = Bun.fileURLToPath(new URL('../../src/model-host/child/host-main.ts', import.meta.url));
 
 const pool = new ModelPool({
   entry: hostEntry,

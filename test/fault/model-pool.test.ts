@@ -4,7 +4,7 @@ import type { ModelSpec } from '../../src/model-host/model-spec.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 
-const entry = new URL('../support/inference/puppet-host.ts', import.meta.url).pathname;
+const entry = Bun.fileURLToPath(new URL('../support/inference/puppet-host.ts', import.meta.url));
 const settings = { threads: 1, contextTokensMax: 256, parallelSequences: 1 };
 const mebibyte = 1024 * 1024;
 

@@ -14,7 +14,7 @@ import { FileHost, stallAfter, status } from '../support/elsewhere/file-host.ts'
 import { PackageIndex } from '../support/elsewhere/package-index.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
-const fixture = new URL('../fixtures/models/embedders/tiny-bert', import.meta.url).pathname;
+const fixture = Bun.fileURLToPath(new URL('../fixtures/models/embedders/tiny-bert', import.meta.url));
 const paths = ['onnx/model.onnx', 'tokenizer.json'];
 const place = { kind: 'embedders', name: 'tiny' } as const;
 
@@ -132,7 +132,7 @@ describe('M08: a pull', () => {
   test('whose process is killed goes on from what had arrived', async () => {
     using directory = new TemporaryDirectory();
     await using host = await FileHost.serve(fixture, [stallAfter(20_000)]);
-    const child = new URL('model-pull-child.ts', import.meta.url).pathname;
+    const child = Bun.fileURLToPath(new URL('model-pull-child.ts', import.meta.url));
     const running = Bun.spawn(
       [process.execPath, child, JSON.stringify(pullEntryOf(entryFrom())), directory.path, host.url],
       {

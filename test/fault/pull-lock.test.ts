@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { lockPull } from '../../src/models/download/pull-lock.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
-const source = new URL('../../src/models/download/pull-lock.ts', import.meta.url).pathname;
+const source = Bun.fileURLToPath(new URL('../../src/models/download/pull-lock.ts', import.meta.url));
 
 test('M08: a pull is refused while the same model is being pulled, and at no other time', async () => {
   using directory = new TemporaryDirectory();

@@ -1,6 +1,6 @@
 /** Inputs that each answer in a way of their own, one JSON string a line. */
 export function corpusFile(target: string): string {
-  return new URL(`./corpus/${target}.jsonl`, import.meta.url).pathname;
+  return Bun.fileURLToPath(new URL(`./corpus/${target}.jsonl`, import.meta.url));
 }
 
 export function readCorpus(lines: string): string[] {

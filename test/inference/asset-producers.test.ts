@@ -17,7 +17,7 @@ interface Traced {
   readonly reason?: string;
 }
 
-const models = new URL('../fixtures/models/', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 const files = new TemporaryDirectory();
 const rate = 16_000;
 const sound = (...parts: Float32Array[]) => wavFile(new Float32Array(parts.flatMap((part) => [...part])), rate);

@@ -10,7 +10,7 @@ import { generateInput } from '../support/inference/generate-input.ts';
 import { fixtureModel } from '../support/inference/inference-pool.ts';
 
 const settings = { threads: 1, contextTokensMax: 1_024, parallelSequences: 4 };
-const predictors = new URL('../fixtures/predictors/', import.meta.url).pathname;
+const predictors = Bun.fileURLToPath(new URL('../fixtures/predictors/', import.meta.url));
 
 const texts = (...given: string[]) => ({ texts: given, truncate: undefined });
 const ranked = (query: string) => ({ query, texts: ['a cat', 'the king runs'], truncate: undefined });

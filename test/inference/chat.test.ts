@@ -4,7 +4,7 @@ import type { ChatCompletionChunk, ChatCompletionFunctionTool } from 'openai/res
 import { jsonSchemas } from '../support/inference/json-schemas.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const models = new URL('../fixtures/models', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models', import.meta.url));
 
 interface Completion extends Record<string, unknown> {
   choices: {

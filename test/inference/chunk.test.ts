@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/models/chunkers/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/chunkers/', import.meta.url));
 
 interface ChunkAnswer extends Record<string, unknown> {
   data: { text: string; start_char: number; end_char: number; id: number; index: number }[];

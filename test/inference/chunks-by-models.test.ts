@@ -7,7 +7,7 @@ import { hitKeys, startTestServer, type TestServer } from '../support/test-serve
 
 /** Documents whose texts are cut by a model of this server: in indexes with a chunker, and in enrichments. */
 
-const fixtures = new URL('../fixtures/models/chunkers/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/chunkers/', import.meta.url));
 
 interface Status {
   readiness: { state: string; pending_reasons: string[] };

@@ -6,7 +6,7 @@ import { limits } from '../../src/config/limits.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/models/embedders/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/embedders/', import.meta.url));
 const dense = await Bun.file(`${fixtures}tiny-bert/reference.json`).json();
 const sparse = await Bun.file(`${fixtures}tiny-sparse/reference.json`).json();
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { colouredImage, red } from '../support/files/coloured-image.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 
 interface ExtractAnswer extends Record<string, unknown> {
   data: Record<string, unknown>[];

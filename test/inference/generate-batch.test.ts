@@ -3,7 +3,7 @@ import { until } from '../support/fault/until.ts';
 import { wavFile } from '../support/files/wav-file.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const models = new URL('../fixtures/models', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models', import.meta.url));
 
 interface BatchAnswer extends Record<string, unknown> {
   data: {

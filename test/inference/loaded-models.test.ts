@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { until } from '../support/fault/until.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const models = new URL('../fixtures/models', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models', import.meta.url));
 
 let server: TestServer;
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import { until } from '../support/fault/until.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 const dense = await Bun.file(`${fixtures}embedders/tiny-bert/reference.json`).json();
 const model = 'chain';
 

@@ -6,7 +6,7 @@ import { tone, wavFile } from '../support/files/wav-file.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 const dense = await Bun.file(`${fixtures}embedders/tiny-bert/reference.json`).json();
 
 /** A server of one embedder and one reranker, as servers of a single model are asked. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/predictors/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/predictors/', import.meta.url));
 
 let server: TestServer;
 

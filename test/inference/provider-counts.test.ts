@@ -18,7 +18,7 @@ interface Counted {
   readonly waited_ms: number;
 }
 
-const models = new URL('../fixtures/models/', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 const wordsOf = (text: string) => text.split(' ').length;
 
 test('requests, tokens, waits and failures of every provider are in the status and in the metrics', async () => {

@@ -10,7 +10,7 @@ interface Answer {
   error?: string;
 }
 
-const models = new URL('../fixtures/models/', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 const cross = await Bun.file(`${models}rerankers/tiny-cross/reference.json`).json();
 let server: TestServer;
 

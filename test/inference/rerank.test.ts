@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 const cross = await Bun.file(`${fixtures}rerankers/tiny-cross/reference.json`).json();
 const late = await Bun.file(`${fixtures}rerankers/tiny-late/reference.json`).json();
 

@@ -5,7 +5,7 @@ import { ResponseStore } from '../../src/http/clients/responses/response-store.t
 import { FakeClock } from '../support/fake-clock.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const models = new URL('../fixtures/models', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models', import.meta.url));
 const model = 'chain';
 
 let server: TestServer;

@@ -3,7 +3,7 @@ import { blue, colouredImage, green, red } from '../support/files/coloured-image
 import { tone, wavFile } from '../support/files/wav-file.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const fixtures = new URL('../fixtures/models/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../fixtures/models/', import.meta.url));
 
 let server: TestServer;
 

@@ -5,7 +5,7 @@ import OpenAI from 'openai';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const weights = new URL('../fixtures/models/generators/chain/model.gguf', import.meta.url).pathname;
+const weights = Bun.fileURLToPath(new URL('../fixtures/models/generators/chain/model.gguf', import.meta.url));
 const turns =
   "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}{{ '<|im_start|>assistant\\n' }}";
 /** Chat templates that have functions called in a way of their own, by the name of the model that gets them. */

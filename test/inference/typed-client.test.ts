@@ -5,7 +5,7 @@ import { until } from '../support/fault/until.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
-const models = new URL('../fixtures/models', import.meta.url).pathname;
+const models = Bun.fileURLToPath(new URL('../fixtures/models', import.meta.url));
 const directory = new TemporaryDirectory();
 
 let server: TestServer;

@@ -13,7 +13,7 @@ import {
 import { answerOf, readmeAnswers, readmeCommands } from '../support/sources/shell-example.ts';
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
-const root = new URL('../../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../../', import.meta.url));
 const python = process.env.PYTHON ?? 'python3';
 
 /** Whether the Python client of OpenAI can be driven here; says so where it cannot. */
@@ -132,7 +132,7 @@ test('answers JSON of a schema whatever it is asked', async () => {
 
 test('the Python client of OpenAI gets the same', async () => {
   if (!(await hasPython())) return;
-  const script = new URL('openai_client.py', import.meta.url).pathname;
+  const script = Bun.fileURLToPath(new URL('openai_client.py', import.meta.url));
   const child = Bun.spawn([python, script, `${server.url}/ai/v1`, model, embedder], {
     stdout: 'pipe',
     stderr: 'inherit',

@@ -5,7 +5,7 @@ import { documentOf, openTestStorage, temporaryDirectory } from './storage-fixtu
 
 setDefaultTimeout(120_000);
 
-const child = new URL('./cascade-child.ts', import.meta.url).pathname;
+const child = Bun.fileURLToPath(new URL('./cascade-child.ts', import.meta.url));
 
 const failpoints = [
   'storage.before-commit:2',

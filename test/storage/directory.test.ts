@@ -20,8 +20,8 @@ import { createTable, failure, openTestStorage, rangeId, temporaryDirectory } fr
 
 setDefaultTimeout(120_000);
 
-const holder = new URL('./lock-holder.ts', import.meta.url).pathname;
-const reader = new URL('./lock-reader.ts', import.meta.url).pathname;
+const holder = Bun.fileURLToPath(new URL('./lock-holder.ts', import.meta.url));
+const reader = Bun.fileURLToPath(new URL('./lock-reader.ts', import.meta.url));
 
 test('a directory belongs to one process, and the kernel gives it back when that dies', async () => {
   using directory = temporaryDirectory();

@@ -7,7 +7,7 @@ import { documentOf, openTestStorage, temporaryDirectory } from './storage-fixtu
 
 setDefaultTimeout(120_000);
 
-const child = new URL('./disk-fault-child.ts', import.meta.url).pathname;
+const child = Bun.fileURLToPath(new URL('./disk-fault-child.ts', import.meta.url));
 
 /** Runs the steps in one process under the fault library, kills it, and returns the answers. */
 async function answersTo(directory: string, steps: FaultStep[], reserveBytes = 0): Promise<unknown[]> {

@@ -255,7 +255,7 @@ describe('damage', () => {
 });
 
 describe('a writer that is killed', () => {
-  const child = new URL('./crash-child.ts', import.meta.url).pathname;
+  const child = Bun.fileURLToPath(new URL('./crash-child.ts', import.meta.url));
   const failpoints = ['storage.before-commit', 'storage.after-commit', 'redo.after-record', 'redo.between-ranges'];
   test.each(failpoints)('at %s leaves no body without its dictionary', async (failpoint) => {
     using directory = temporaryDirectory();

@@ -6,7 +6,7 @@ import { createTable, documentOf, openTestStorage, temporaryDirectory } from './
 
 setDefaultTimeout(120_000);
 
-const child = new URL('./crash-child.ts', import.meta.url).pathname;
+const child = Bun.fileURLToPath(new URL('./crash-child.ts', import.meta.url));
 
 /** Runs the writing child until the failpoint kills it; returns what it acknowledged. */
 async function acknowledgedBefore(directory: string, failpoint: string): Promise<{ lines: string[]; killed: boolean }> {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryDirectory } from './storage-fixture.ts';
 
-const child = new URL('./small-file-child.ts', import.meta.url).pathname;
+const child = Bun.fileURLToPath(new URL('./small-file-child.ts', import.meta.url));
 
 test('a file of which the disk takes only a part is not taken for written', () => {
   using directory = temporaryDirectory();

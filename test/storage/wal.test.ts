@@ -105,7 +105,7 @@ describe('the walk over a write-ahead log', () => {
   });
 });
 
-const child = new URL('./crash-child.ts', import.meta.url).pathname;
+const child = Bun.fileURLToPath(new URL('./crash-child.ts', import.meta.url));
 
 /** A data directory whose writer was killed, with everything in the log of its one range. */
 async function killedDirectory(directory: string): Promise<{ id: number; file: string }> {

@@ -5,8 +5,8 @@ import { BackupPlace } from '../../support/backup-place.ts';
 import { restore } from '../../support/restore-jobs.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-const fixtureModels = new URL('../../fixtures/models', import.meta.url).pathname;
-const fixturePredictors = new URL('../../fixtures/predictors', import.meta.url).pathname;
+const fixtureModels = Bun.fileURLToPath(new URL('../../fixtures/models', import.meta.url));
+const fixturePredictors = Bun.fileURLToPath(new URL('../../fixtures/predictors', import.meta.url));
 
 async function withTables(guarded: GuardedServer): Promise<void> {
   for (const name of ['books', 'plates']) {

@@ -54,7 +54,7 @@ test(
     const node = Bun.which('node');
     if (node === null) return;
     const child = Bun.spawn([node, '--input-type=module', '-e', "await import('sundew')"], {
-      cwd: new URL('../../../', import.meta.url).pathname,
+      cwd: Bun.fileURLToPath(new URL('../../../', import.meta.url)),
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     expect(await new Response(child.stderr).text()).toContain('the embedded database needs Bun');

@@ -36,7 +36,7 @@ export function chatListener(
   const clock = options.clock ?? systemClock;
   const metrics = new Metrics();
   const pool = new ModelPool({
-    entry: new URL('./puppet-generator.ts', import.meta.url).pathname,
+    entry: Bun.fileURLToPath(new URL('./puppet-generator.ts', import.meta.url)),
     environment: Object.fromEntries(Object.entries(process.env).filter((pair): pair is [string, string] => !!pair[1])),
     clock: systemClock,
     options: { loadMs: 60_000, stallMs: 60_000 },

@@ -5,8 +5,8 @@ import { type HostSettings, type ModelSpec, specOfModel } from '../../../src/mod
 import { describeModel } from '../../../src/models/installed-model.ts';
 import type { ModelKind } from '../../../src/protocol/models/model-kinds.ts';
 
-const hostEntry = new URL('../../../src/model-host/child/host-main.ts', import.meta.url).pathname;
-const models = new URL('../../fixtures/models/', import.meta.url).pathname;
+const hostEntry = Bun.fileURLToPath(new URL('../../../src/model-host/child/host-main.ts', import.meta.url));
+const models = Bun.fileURLToPath(new URL('../../fixtures/models/', import.meta.url));
 
 export interface TestPool extends AsyncDisposable {
   readonly pool: ModelPool;

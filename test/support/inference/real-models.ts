@@ -2,7 +2,7 @@ import { expect } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-const root = new URL('../../../', import.meta.url).pathname;
+const root = Bun.fileURLToPath(new URL('../../../', import.meta.url));
 
 /** Where the tests keep the real models that they have fetched. */
 export const realModelsDirectory = join(root, 'bench/.cache/models');

@@ -8,7 +8,7 @@ import { runCommandLine } from '../../../src/cli/run.ts';
 import { modelCatalogue } from '../../../src/models/download/model-catalogue.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-const fixtures = new URL('../../fixtures/models/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../../fixtures/models/', import.meta.url));
 const embedder = `${fixtures}embedders/tiny-bert`;
 
 async function sundew(directory: string, ...words: string[]) {

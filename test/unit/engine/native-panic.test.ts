@@ -27,7 +27,7 @@ test.each([
   ['engine.task', true],
 ])('a panic in %s arrives as an error, and the process goes on', async (failpoint, answer) => {
   const child = Bun.spawn([process.execPath, '-e', script], {
-    cwd: new URL('../../../', import.meta.url).pathname,
+    cwd: Bun.fileURLToPath(new URL('../../../', import.meta.url)),
     env: { ...process.env, SUNDEW_FAILPOINT: failpoint },
     stderr: 'inherit',
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { specOfModel } from '../../../src/model-host/model-spec.ts';
 import { describeModel } from '../../../src/models/installed-model.ts';
 
-const directory = new URL('../../fixtures/models/generators/', import.meta.url).pathname;
+const directory = Bun.fileURLToPath(new URL('../../fixtures/models/generators/', import.meta.url));
 const settings = { threads: 1, contextTokensMax: 1_000, parallelSequences: 3 };
 
 test('a generator is expected to take its weights and its first, short state', () => {

@@ -3,7 +3,7 @@ import { MelSpectrogram } from '../../../src/model-host/backends/onnx/sound/mel-
 import { resampled, wavSamples } from '../../../src/model-host/backends/onnx/sound/wav-samples.ts';
 import { tone, wavFile } from '../../support/files/wav-file.ts';
 
-const folder = new URL('../../fixtures/models/transcribers/tiny-ear/', import.meta.url).pathname;
+const folder = Bun.fileURLToPath(new URL('../../fixtures/models/transcribers/tiny-ear/', import.meta.url));
 const reference = await Bun.file(`${folder}reference.json`).json();
 
 describe('a mel spectrogram', () => {

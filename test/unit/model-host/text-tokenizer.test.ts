@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { TextTokenizer } from '../../../src/model-host/backends/onnx/text/text-tokenizer.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-const bert = new URL('../../fixtures/models/embedders/tiny-bert/', import.meta.url).pathname;
+const bert = Bun.fileURLToPath(new URL('../../fixtures/models/embedders/tiny-bert/', import.meta.url));
 const added = (id: number, content: string, special = true) => ({
   id,
   content,

@@ -9,7 +9,7 @@ import type { ServiceError } from '../../../src/protocol/service-error.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-const fixture = new URL('../../fixtures/models/embedders/tiny-bert', import.meta.url).pathname;
+const fixture = Bun.fileURLToPath(new URL('../../fixtures/models/embedders/tiny-bert', import.meta.url));
 const entry = { kind: 'embedders', name: 'tiny', license: 'MIT', description: 'a fixture', files: [] } as const;
 
 /** Downloads whose bytes arrive when the test says so. */

@@ -8,7 +8,7 @@ import { ModelFileError } from '../../../src/models/model-file-error.ts';
 import { type Field, GgufBytes, message } from '../../support/files/model-bytes.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-const fixtures = new URL('../../fixtures/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../../fixtures/', import.meta.url));
 const chain = `${fixtures}models/generators/chain/model.gguf`;
 const embedder = `${fixtures}models/embedders/tiny-bert/onnx/model.onnx`;
 const seed = 20_261_121;

@@ -6,7 +6,7 @@ import { chooseWeights, hubEntry } from '../../../src/models/download/hub-reposi
 import { pullModel } from '../../../src/models/download/pull-model.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-const fixture = new URL('../../fixtures/models/embedders/tiny-bert/', import.meta.url).pathname;
+const fixture = Bun.fileURLToPath(new URL('../../fixtures/models/embedders/tiny-bert/', import.meta.url));
 const sha = 'a'.repeat(40);
 const hash = (algorithm: 'sha1' | 'sha256', ...parts: (string | Uint8Array)[]) =>
   parts.reduce((hasher, part) => hasher.update(part), new Bun.CryptoHasher(algorithm)).digest('hex');

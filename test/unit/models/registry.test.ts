@@ -5,7 +5,7 @@ import { ModelRegistry, quantizedName } from '../../../src/models/model-registry
 import { requireInstalled } from '../../../src/models/require-model.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
-const fixtures = new URL('../../fixtures/', import.meta.url).pathname;
+const fixtures = Bun.fileURLToPath(new URL('../../fixtures/', import.meta.url));
 const models = `${fixtures}models`;
 const embedder = `${models}/embedders/tiny-bert`;
 

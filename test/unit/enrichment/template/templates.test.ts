@@ -9,7 +9,7 @@ import { scrubHtml } from '../../../../src/enrichment/template/scrub-html.ts';
 import { Templates } from '../../../../src/enrichment/template/templates.ts';
 import { FakeClock } from '../../../support/fake-clock.ts';
 
-const folder = new URL('../../../fixtures/templates/', import.meta.url).pathname;
+const folder = Bun.fileURLToPath(new URL('../../../fixtures/templates/', import.meta.url));
 const minute = 60_000;
 
 function render(template: string, context: unknown = {}) {
