@@ -1,9 +1,13 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { clientOver } from './client/client.ts';
-import type { OpenDatabase } from './client/embedded-database.ts';
+import type { OpenDatabase, OpenOptions } from './client/embedded-database.ts';
+import { ConfigError } from './config/config-error.ts';
 import { loadConfig } from './config/load.ts';
 import { RunningConfig } from './config/reload.ts';
 import type { App } from './http/listener/app.ts';
 import { type Clock, pause, systemClock } from './lib/clock.ts';
+import { didYouMean } from './lib/text/did-you-mean.ts';
 import { createLogger } from './observability/line-logger.ts';
 import { openServices } from './server/open-services.ts';
 
@@ -13,16 +17,21 @@ export type { EmbeddedDatabase, OpenOptions } from './client/embedded-database.t
 /** Names no host: nothing is looked up or sent. */
 const origin = 'http://sundew.invalid';
 const pollMs = 5;
+const optionKinds = { settings: 'object', log: 'function', retries: 'number', apiKey: 'string' } as const;
 
 /** Opens a data directory in this process: see `OpenDatabase`. */
 export const open: OpenDatabase = async (directory, options = {}) => {
+  requireFiles();
+  checkOptions(directory, options);
   const { settings = {}, log, retries, apiKey } = options;
   const load = () =>
     loadConfig({
-      flags: new Map([['--data-dir', directory]]),
+      // The program may change its working directory.
+      flags: new Map([['--data-dir', resolve(directory)]]),
       environment: {},
-      file: 'settings.json',
+      file: 'settings',
       readFile: () => JSON.stringify(settings),
+      isOwn: true,
     });
   const config = new RunningConfig(load(), load);
   const clock = systemClock;
@@ -32,16 +41,17 @@ export const open: OpenDatabase = async (directory, options = {}) => {
     clock,
     write: log ?? (() => undefined),
   });
-  const services = await openServices({ config, logger, clock, socket: undefined });
-  const { app, database } = services;
   const closing = Promise.withResolvers<void>();
   let isClosing = false;
   const client = clientOver({
-    transport: app.handle,
+    transport: (request) => handler(request),
     url: origin,
     headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
     ...(retries === undefined ? {} : { retries }),
   });
+  const services = await openServices({ config, logger, clock, socket: undefined });
+  const { app, database } = services;
+  const handler = async (request: Request) => (isClosing ? closedAnswer() : await app.handle(request));
   const close = async () => {
     if (!isClosing) {
       isClosing = true;
@@ -61,12 +71,50 @@ export const open: OpenDatabase = async (directory, options = {}) => {
     transaction: (...given) => client.transaction(...given),
     sql: (...given) => client.sql(...given),
     request: (...given) => client.request(...given),
-    handler: app.handle,
+    handler,
     failed: database.failed,
     close,
     [Symbol.asyncDispose]: close,
   };
 };
+
+/** Threads, the engine and processes of models are started by their files, which a bundle has left behind. */
+function requireFiles(): void {
+  if (existsSync(new URL('./storage/writer/storage-writer.worker.ts', import.meta.url))) return;
+  throw new Error(
+    'sundew cannot be inside a bundle, because its threads and its engine are files of their own; bundle with --external sundew, and install the package beside the program',
+  );
+}
+
+/** Checks what the compiler tells of in TypeScript. Throws `ConfigError`. */
+function checkOptions(directory: unknown, options: unknown): void {
+  if (typeof directory !== 'string' || directory === '') {
+    throw new ConfigError(`the directory must be a text that is not empty, not ${shown(directory)}`);
+  }
+  if (typeof options !== 'object' || options === null) {
+    throw new ConfigError(`the options must be an object, such as { settings: {} }, not ${shown(options)}`);
+  }
+  for (const [name, value] of Object.entries(options)) {
+    const kind = Object.hasOwn(optionKinds, name) ? optionKinds[name as keyof OpenOptions] : undefined;
+    if (kind === undefined) {
+      const guess = didYouMean(name, Object.keys(optionKinds));
+      throw new ConfigError(`there is no option "${name}"${guess === undefined ? '' : `; did you mean ${guess}?`}`);
+    }
+    if (value !== undefined && typeof value !== kind) {
+      throw new ConfigError(`the option "${name}" must be ${kind === 'object' ? 'an' : 'a'} ${kind}`);
+    }
+  }
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+}
+
+/** Not retryable, as that of a server that stops is: nothing comes back here. */
+function closedAnswer(): Response {
+  const message = 'the database was closed; open it again';
+  return Response.json({ code: 'unavailable', error: message, message, retryable: false }, { status: 503 });
+}
 
 /** Refuses new requests and waits for the others; those that are still open at the deadline are answered `unavailable`. */
 async function drain({ inFlight }: App, deadlineMs: number, clock: Clock): Promise<void> {

@@ -1,4 +1,5 @@
 import type { SyncLevel } from '../protocol/database/writes.ts';
+import { textOf } from './document-text.ts';
 import type { CallOptions } from './requester.ts';
 
 export interface WriterOptions extends CallOptions {
@@ -46,8 +47,8 @@ export class BatchWriter<Document> implements AsyncDisposable {
   }
 
   /** Settles once there is room for more. */
-  put(key: string, document: Document): Promise<void> {
-    return this.#add(key, JSON.stringify(document));
+  async put(key: string, document: Document): Promise<void> {
+    await this.#add(key, textOf(key, document));
   }
 
   delete(key: string): Promise<void> {

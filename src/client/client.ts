@@ -3,6 +3,7 @@ import { commandClock } from '../lib/clock.ts';
 import type { sqlResponse } from '../protocol/database/sql.ts';
 import type { CreateTableRequest, TableStatus } from '../protocol/database/tables.ts';
 import type { multiBatchResponse, ReadSetItem, SyncLevel } from '../protocol/database/writes.ts';
+import { requireDocuments } from './document-text.ts';
 import type { DocumentOf, JsonDocument } from './document-types.ts';
 import { InferenceClient } from './inference.ts';
 import { type Call, type CallOptions, Requester, type RequesterOptions, type Transport } from './requester.ts';
@@ -18,13 +19,13 @@ export type { Transaction, TransactionOptions, TransactionTable } from './transa
 
 export interface ConnectOptions {
   /** Sent as a bearer credential. */
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
   /** Sent with every request. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Attempts beside the first one; 2 unless given. */
-  readonly retries?: number;
+  readonly retries?: number | undefined;
   /** Takes the place of `fetch`. */
-  readonly fetch?: Transport;
+  readonly fetch?: Transport | undefined;
 }
 
 /** Several tables, written together where what was read has not changed since. */
@@ -119,9 +120,17 @@ class Client implements SundewClient {
     return this.#requester.json({ ...options, method: 'GET', path: '/db/v1/tables', repeat: 'always' });
   }
 
-  commit(commit: Commit, options: CallOptions = {}): Promise<CommitResult> {
+  async commit(commit: Commit, options: CallOptions = {}): Promise<CommitResult> {
+    for (const name in commit.tables) requireDocuments(commit.tables[name]?.inserts);
     const path = '/db/v1/transactions/commit';
-    return this.#requester.json({ ...options, method: 'POST', path, body: commit, repeat: 'always', keyed: true });
+    return await this.#requester.json({
+      ...options,
+      method: 'POST',
+      path,
+      body: commit,
+      repeat: 'always',
+      keyed: true,
+    });
   }
 
   transaction<T>(work: (transaction: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {

@@ -7,13 +7,13 @@ export interface OpenOptions {
    * Options of the server by their keys, as in its configuration file: `{ inference: { models_dir: './models' } }` or
    * `{ 'inference.models_dir': './models' }`. Those of listeners mean nothing here. No variable of the environment is read.
    */
-  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly settings?: Readonly<Record<string, unknown>> | undefined;
   /** Takes each line of the log as JSON; there is none unless given. */
-  readonly log?: (line: string) => void;
+  readonly log?: ((line: string) => void) | undefined;
   /** Attempts beside the first one, as of `connect`; 2 unless given. */
-  readonly retries?: number;
+  readonly retries?: number | undefined;
   /** Sent as a bearer credential, where authentication is on. */
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
 }
 
 /** A database in this process. */
@@ -25,7 +25,10 @@ export interface EmbeddedDatabase extends SundewClient, AsyncDisposable {
   readonly handler: (request: Request) => Promise<Response>;
   /** Resolves when the disk has failed a sync: what was acknowledged is durable, and the directory has to be opened again. */
   readonly failed: Promise<void>;
-  /** Waits for what is being answered, closes the directory and ends every thread and process. */
+  /**
+   * Waits for what is being answered, for `server.drain_deadline` at most, closes the directory and ends every thread and process.
+   * Every call after it rejects with `unavailable`, which is not retryable then.
+   */
   close(): Promise<void>;
 }
 

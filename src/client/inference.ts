@@ -1,7 +1,7 @@
 import type { GenerateBody, GenerateResponse } from '../protocol/inference/generate.ts';
 import { eventsOf } from './line-stream.ts';
 import type { CallOptions, Requester } from './requester.ts';
-import { errorOfEvent } from './sundew-error.ts';
+import { connectionFailed, errorOfEvent } from './sundew-error.ts';
 
 /** A piece of a streamed answer, in the shape of the OpenAI interface. */
 export interface ChatChunk {
@@ -70,6 +70,8 @@ export class InferenceClient {
       if (data === '[DONE]') return;
       yield JSON.parse(data) as ChatChunk;
     }
+    options.signal?.throwIfAborted();
+    throw connectionFailed('the stream ended before the answer did');
   }
 
   /** A vector for each text. */

@@ -1,6 +1,6 @@
 import { type Backoff, backoffMs } from '../lib/backoff.ts';
 import { type Clock, pause } from '../lib/clock.ts';
-import { connectionFailed, errorOf, type SundewError } from './sundew-error.ts';
+import { connectionFailed, errorOf, requestRefused, SundewError } from './sundew-error.ts';
 
 /** How a request reaches the database: over HTTP, or a call in the same process. Answers as `fetch` does. */
 export type Transport = (request: Request) => Promise<Response>;
@@ -19,7 +19,7 @@ export interface RequesterOptions {
 }
 
 export interface CallOptions {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -49,7 +49,11 @@ const refusals: readonly SundewError['code'][] = ['unavailable', 'backpressure',
 export class Requester {
   readonly #options: RequesterOptions;
 
+  /** Throws a RangeError where the retries are no number of attempts: with `NaN` they would have no end. */
   constructor(options: RequesterOptions) {
+    if (!(typeof options.retries === 'number' && options.retries >= 0)) {
+      throw new RangeError(`"retries" must be a number from 0, not ${String(options.retries)}`);
+    }
     this.#options = options;
   }
 
@@ -57,22 +61,26 @@ export class Requester {
     return this.#options.clock;
   }
 
-  async json<T>(call: Call): Promise<T> {
-    const response = await this.send(call);
-    try {
-      return (response.status === 204 ? undefined : await response.json()) as T;
-    } catch (error) {
-      call.signal?.throwIfAborted();
-      throw connectionFailed(error);
-    }
+  /** The body of the answer, which is `undefined` where it has none. */
+  json<T>(call: Call): Promise<T> {
+    return this.answer(call, async (response) => (response.status === 204 ? undefined : await response.json()) as T);
   }
 
-  /** The answer, once it is a success. Rejects with the reason of the signal once that is aborted. */
-  async send(call: Call): Promise<Response> {
+  /** The answer, once it is a success; its body has not been read. */
+  send(call: Call): Promise<Response> {
+    return this.answer(call, async (response) => response);
+  }
+
+  /**
+   * What is read of the answer, once it is a success: one that is cut off while it is read is no answer. Rejects with the reason of the
+   * signal once that is aborted.
+   */
+  async answer<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
+    requireSegments(call.path);
     const headers = this.#headersOf(call);
     for (let attempt = 1; ; attempt++) {
-      const answer = await this.#attempt(call, headers);
-      if (answer instanceof Response) return answer;
+      const answer = await this.#attempt(call, headers, read);
+      if (!(answer instanceof SundewError)) return answer.read;
       const waitMs = this.#waitMs(call, answer, attempt);
       if (waitMs === undefined) throw answer;
       await pause(this.#options.clock, waitMs, call.signal);
@@ -80,7 +88,11 @@ export class Requester {
     }
   }
 
-  async #attempt({ method, path, body, signal }: Call, headers: Headers): Promise<Response | SundewError> {
+  async #attempt<T>(
+    { method, path, body, signal }: Call,
+    headers: Headers,
+    read: (response: Response) => Promise<T>,
+  ): Promise<{ readonly read: T } | SundewError> {
     const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
     const request = new Request(`${this.#options.url}${path}`, {
       method,
@@ -91,7 +103,7 @@ export class Requester {
     try {
       signal?.throwIfAborted();
       const response = await answerOf(this.#options.transport(request), signal);
-      return response.ok ? response : await errorOf(response);
+      return response.ok ? { read: await read(response) } : await errorOf(response);
     } catch (error) {
       signal?.throwIfAborted();
       return connectionFailed(error);
@@ -114,6 +126,16 @@ export class Requester {
     for (const [name, value] of Object.entries(headers ?? {})) all.set(name, value);
     return all;
   }
+}
+
+/** A URL leaves out such a segment with the one before it, so that the request would be another one. */
+const dotSegment = /\/(?:\.|%2e){1,2}(?=[/?#]|$)/i;
+
+function requireSegments(path: string): void {
+  if (!path.startsWith('/')) throw requestRefused('invalid_request', `the path "${path}" must begin with "/"`);
+  const [address = ''] = path.split('?', 1);
+  if (!dotSegment.test(address)) return;
+  throw requestRefused('invalid_request', `"." and ".." cannot be names in an address: ${address}`);
 }
 
 /** The answer, or the reason of the signal at once: what answers in this process may not look at it. */

@@ -38,6 +38,11 @@ export function connectionFailed(cause: unknown): SundewError {
   return new SundewError('connection_failed', `the database could not be reached: ${reason}`, facts);
 }
 
+/** The error of a request that is not sent, because the server could not understand it. */
+export function requestRefused(code: ErrorCode, message: string): SundewError {
+  return new SundewError(code, message, { status: 0, retryable: false, retryAfterMs: undefined, requestId: undefined });
+}
+
 /** The error of an answer that is not a success. Its body has the shape of either plane, or is not of the server at all. */
 export async function errorOf(response: Response): Promise<SundewError> {
   const body = await bodyOf(response);

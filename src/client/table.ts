@@ -3,10 +3,11 @@ import type { CreateTableRequest, TableSchema, TableStatus } from '../protocol/d
 import type { batchResponse, MergeResponse, SyncLevel } from '../protocol/database/writes.ts';
 import { versionHeader } from '../protocol/version-header.ts';
 import { BatchWriter, type WriterOptions } from './batch-writer.ts';
+import { requireDocuments } from './document-text.ts';
 import { linesOf } from './line-stream.ts';
 import type { Hit, Query, QueryResult, Scan, Without } from './query-types.ts';
 import type { Call, CallOptions, Requester } from './requester.ts';
-import { SundewError } from './sundew-error.ts';
+import { connectionFailed, requestRefused, SundewError } from './sundew-error.ts';
 import { TableIndex } from './table-index.ts';
 
 /** One operation of a transform; `docs/guide/writes.md` has those that there are. */
@@ -85,10 +86,11 @@ export class Table<Document = Record<string, unknown>> {
 
   async getVersioned(key: string, options: CallOptions = {}): Promise<Versioned<Document> | undefined> {
     try {
-      const call = { ...options, method: 'GET', path: `${this.#path}/documents/${segmentOf(key)}`, repeat: 'always' };
-      const response = await this.#requester.send(call as Call);
-      const version = response.headers.get(versionHeader) ?? '';
-      return { document: (await response.json()) as Document, version };
+      const path = `${this.#path}/documents/${segmentOf(key)}`;
+      return await this.#requester.answer({ ...options, method: 'GET', path, repeat: 'always' }, async (response) => {
+        const version = response.headers.get(versionHeader) ?? '';
+        return { document: (await response.json()) as Document, version };
+      });
     } catch (error) {
       if (error instanceof SundewError && error.code === 'key_not_found') return undefined;
       throw error;
@@ -104,8 +106,9 @@ export class Table<Document = Record<string, unknown>> {
   }
 
   /** All of the writes or none. It is sent again under one `Idempotency-Key` where its answer is lost. */
-  batch(batch: Batch<Document>, options: CallOptions = {}): Promise<BatchResult> {
-    return this.#batch(batch, options);
+  async batch(batch: Batch<Document>, options: CallOptions = {}): Promise<BatchResult> {
+    requireDocuments(batch.inserts);
+    return await this.#batch(batch, options);
   }
 
   /** Collects writes into batches, with backpressure. */
@@ -114,7 +117,7 @@ export class Table<Document = Record<string, unknown>> {
   }
 
   /** Makes a range of keys equal to a page of an outside source; `docs/guide/writes.md` has the protocol. */
-  merge(
+  async merge(
     page: {
       readonly records: Readonly<Record<string, Document>>;
       readonly last_merged_id?: string;
@@ -122,7 +125,8 @@ export class Table<Document = Record<string, unknown>> {
     },
     options: CallOptions = {},
   ): Promise<MergeResponse> {
-    return this.#json({ ...options, method: 'POST', path: '/merge', body: page, repeat: 'always', keyed: true });
+    requireDocuments(page.records);
+    return await this.#json({ ...options, method: 'POST', path: '/merge', body: page, repeat: 'always', keyed: true });
   }
 
   async query(query: Query<Document>, options: CallOptions = {}): Promise<QueryResult<Document>> {
@@ -191,12 +195,9 @@ export class Table<Document = Record<string, unknown>> {
     const response = await this.#requester.send(call);
     for await (const line of linesOf(response, options.signal)) {
       if (line === '') continue;
-      const {
-        _id: key,
-        _error: damage,
-        ...document
-      } = JSON.parse(line) as { _id: string; _error?: { message: string } };
-      if (damage !== undefined) throw damaged(damage.message);
+      const read = lineOf(line);
+      if (isDamage(read)) throw damaged(read._error.message);
+      const { _id: key, ...document } = read;
       yield { key, document: document as Partial<Document> };
     }
   }
@@ -215,8 +216,33 @@ function damaged(message: string): SundewError {
   return new SundewError('data_corrupted', message, facts);
 }
 
+/** A line of a scan; half of one means that the rest was cut off. */
+function lineOf(line: string): { _id: string } {
+  try {
+    return JSON.parse(line) as { _id: string };
+  } catch (error) {
+    throw connectionFailed(error);
+  }
+}
+
+interface DamageLine {
+  readonly _error: { readonly code: string; readonly message: string };
+}
+
+/** Whether it stands in place of a document: a document may have a field `_error` of its own. */
+function isDamage(line: object): line is DamageLine {
+  const { _id, key, _error, ...others } = line as { _id?: string; key?: string; _error?: { code?: unknown } | null };
+  return _error?.code === 'data_corrupted' && key === _id && Object.keys(others).length === 0;
+}
+
 function segmentOf(key: string): string {
-  if (key !== '.' && key !== '..') return encodeURIComponent(key);
-  const facts = { status: 0, retryable: false, retryAfterMs: undefined, requestId: undefined };
-  throw new SundewError('invalid_key', `the key "${key}" cannot be part of an address; read it by a scan`, facts);
+  if (key === '.' || key === '..') {
+    throw requestRefused('invalid_key', `the key "${key}" cannot be part of an address; read it by a scan`);
+  }
+  if (key === '') throw requestRefused('invalid_key', 'the key is empty');
+  try {
+    return encodeURIComponent(key);
+  } catch {
+    throw requestRefused('invalid_key', 'the key has half of a character (a lone surrogate)');
+  }
 }

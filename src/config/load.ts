@@ -17,6 +17,8 @@ export interface ConfigSources {
   /** Path of the configuration file, when there is one. */
   readonly file: string | undefined;
   readonly readFile: (path: string) => string;
+  /** Nothing but options is in the file: keys that mean nothing here are refused in every section. */
+  readonly isOwn?: boolean;
 }
 
 interface LoadedOptions<Values> {
@@ -55,7 +57,9 @@ export function loadConfig(given: ConfigSources): LoadedConfig {
     ...options,
     ...tableOfSections(sections, [...fromFile.keys()], Object.keys(environment)),
   };
-  const { known, warnings } = withoutUnknownSections(table, sources.file, fromFile);
+  const { known, warnings } = sources.isOwn
+    ? { known: fromFile, warnings: [] }
+    : withoutUnknownSections(table, sources.file, fromFile);
   const { config: values, origins, hash } = loadTable(table, sources, known);
   const config = configOfValues(values);
   return { config, origins, hash, table, values, variables: variablesOf(config, environment), warnings };

@@ -49,6 +49,8 @@ interface OpenServices {
 
 /** Opens the data directory that the options name, and every service over it. */
 export async function openServices(start: ServicesStart): Promise<OpenServices> {
+  // Closes again what is open already where something later cannot be opened.
+  await using opened = new AsyncDisposableStack();
   const { config, logger, clock, socket, writer } = start;
   const options = config.config;
   const limits = limitsOf(options);
@@ -59,8 +61,10 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   const providers = openProviders({ options: () => config.config, inference, secrets, clock, metrics });
   const media = openTemplateMedia({ options: () => config.config, inference, secrets, clock, metrics });
   const foreign = new ForeignDatabases({ options: () => config.config, credentials: secrets.credentials, clock });
+  opened.defer(() => foreign.close());
   const used = { providers, media, foreign };
   const database = await openDatabase({ options: () => config.config, clock, logger, metrics, writer, ...used });
+  opened.defer(() => database.close());
   const access = await openAccess(database.access, {
     config: options,
     clock,
@@ -86,6 +90,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     logger: logger.component('access'),
     clientOf: (request) => socket?.clientOf(request),
   });
+  opened.defer(() => audit?.close());
   const readiness = new Readiness();
   const cluster = clusterSource(start, database, {
     secrets: secrets.store,
@@ -93,6 +98,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     admission: inference.admission,
   });
   const backups = await openBackups({ config, clock, logger: logger.component('backup'), secrets, database });
+  opened.defer(() => backups.stop());
   const services = {
     ...database.services,
     ...backups.services,
@@ -112,21 +118,10 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   addHealthChecks(readiness, database.health);
   if (options.readyAfterReplay) addReplayCheck(readiness, database.replay);
   const running = startInference(inference, inferenceDeps, readiness);
-  return {
-    app,
-    database,
-    metrics,
-    readiness,
-    firstKey: access?.firstKey,
-    async close() {
-      await partner.stop();
-      await running.stop();
-      await backups.stop();
-      await database.close();
-      await foreign.close();
-      audit?.close();
-    },
-  };
+  opened.defer(() => running.stop());
+  opened.defer(() => partner.stop());
+  const closing = opened.move();
+  return { app, database, metrics, readiness, firstKey: access?.firstKey, close: () => closing.disposeAsync() };
 }
 
 function clusterSource(

@@ -137,8 +137,11 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
 async function openParts(given: DatabaseOptions, onFailed: () => void) {
   const tablesOpen = Promise.withResolvers<TableOf>();
   try {
+    await using opened = new AsyncDisposableStack();
     const core = await openCore(given, onFailed, tablesOpen.promise);
+    opened.defer(() => core.storage.close());
     const { tables, pool, jobs, enrichment } = await openTables(core);
+    opened.move();
     tablesOpen.resolve((rangeId) => tables.findOwner(rangeId)?.name);
     return { core, tables, pool, jobs, enrichment };
   } catch (error) {

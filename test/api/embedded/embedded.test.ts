@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Elysia } from 'elysia';
 import { SundewError } from '../../../src/client/client.ts';
-import { open } from '../../../src/embedded.ts';
+import { type OpenOptions, open } from '../../../src/embedded.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 import { startTestServer } from '../../support/test-server.ts';
 
@@ -61,16 +61,71 @@ describe('a database in this process', () => {
     await closing;
   });
 
+  test('says at once, also to whoever would ask again, that it was closed', async () => {
+    using directory = new TemporaryDirectory();
+    const db = await open(directory.path, { settings });
+    await db.close();
+    const late = await told(db.tables());
+    expect(late).toMatchObject({
+      code: 'unavailable',
+      retryable: false,
+      message: 'the database was closed; open it again',
+    });
+    expect((await db.handler(new Request('http://any/db/v1/tables'))).status).toBe(503);
+  });
+
+  test('leaves nothing open behind a service that cannot be opened', async () => {
+    using directory = new TemporaryDirectory();
+    const audit = { file: join(directory.path, 'none/audit.jsonl') };
+    expect(String(await told(open(directory.path, { settings: { ...settings, audit } })))).toContain('audit.file');
+    await using _db = await open(directory.path, { settings });
+  });
+
+  test('goes on where it is while the program changes its working directory', async () => {
+    using directory = new TemporaryDirectory();
+    const before = process.cwd();
+    process.chdir(directory.path);
+    try {
+      await using db = await open('data', { settings });
+      process.chdir(before);
+      const table = await db.createTable('notes');
+      await table.put('a', { text: 'tea' }, { sync_level: 'full_text' });
+      expect(await table.get('a')).toEqual({ text: 'tea' });
+      expect(existsSync(join(directory.path, 'data/catalog.db'))).toBe(true);
+    } finally {
+      process.chdir(before);
+    }
+  });
+
   test('refuses an unknown setting, and reads none of the environment', async () => {
     using directory = new TemporaryDirectory();
     const error = await told(open(directory.path, { settings: { storage: { reserv: 0 } } }));
     expect(String(error)).toContain('did you mean storage.reserve?');
+    const unknown = await told(open(directory.path, { settings: { strage: { reserve: 0 } } }));
+    expect(String(unknown)).toContain('settings has an unknown key "strage.reserve"; did you mean storage.reserve?');
     process.env.SUNDEW__NOT__AN__OPTION = 'x';
     try {
       await using _db = await open(directory.path, { settings });
     } finally {
       delete process.env.SUNDEW__NOT__AN__OPTION;
     }
+  });
+
+  test.each([
+    [{ setings: {} }, 'there is no option "setings"; did you mean settings?'],
+    [{ settings: 'x' }, 'the option "settings" must be an object'],
+    [{ log: 5 }, 'the option "log" must be a function'],
+    [{ apiKey: 5 }, 'the option "apiKey" must be a string'],
+    [{ retries: Number.NaN }, '"retries" must be a number from 0, not NaN'],
+    [null, 'the options must be an object'],
+  ])('refuses the options %p', async (options, message) => {
+    using directory = new TemporaryDirectory();
+    expect(String(await told(open(join(directory.path, 'none'), options as OpenOptions)))).toContain(message);
+    expect(existsSync(join(directory.path, 'none'))).toBe(false);
+  });
+
+  test.each([undefined, '', 5, new URL('file:///tmp')])('refuses %p as its directory', async (directory) => {
+    expect(String(await told(open(directory as string)))).toContain('the directory must be a text that is not empty');
   });
 
   test(

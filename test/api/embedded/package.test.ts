@@ -87,6 +87,33 @@ describe('the package', () => {
   );
 
   test(
+    'stays outside of a bundle of the program, and says so where it was put inside',
+    async () => {
+      const source = `import { open } from 'sundew';
+        await using db = await open('./bundled', { settings: { storage: { reserve: 0 } } });
+        console.log((await db.tables()).length);`;
+      await Bun.write(join(folder.path, 'bundled.ts'), source);
+      const bundled = (outdir: string, external: string[]) => {
+        const built = output([
+          process.execPath,
+          'build',
+          'bundled.ts',
+          '--target=bun',
+          '--outdir',
+          outdir,
+          ...external,
+        ]);
+        expect([built.code, built.errors]).toEqual([0, '']);
+        return output([process.execPath, join(outdir, 'bundled.js')]);
+      };
+      const outside = bundled('outside', ['--external', 'sundew']);
+      expect([outside.code, outside.errors, outside.text]).toEqual([0, '', '0\n']);
+      expect(bundled('inside', []).errors).toContain('bundle with --external sundew');
+    },
+    processMs,
+  );
+
+  test(
     'has the types of both of its modules, and nothing of the server in them',
     async () => {
       await Bun.write(join(folder.path, 'typed.ts'), program);

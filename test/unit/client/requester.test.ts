@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { clientOver, SundewError } from '../../../src/client/client.ts';
+import { clientOver, connect, SundewError } from '../../../src/client/client.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 type Answer = () => Response | Promise<Response>;
@@ -129,10 +129,96 @@ test('a scan whose connection breaks goes on behind the last key', async () => {
   ]);
 });
 
+test('a scan that ends within a line goes on behind the last whole one', async () => {
+  const half = () => new Response(`${JSON.stringify({ _id: 'a' })}\n{"_id":"b`);
+  const { table } = answering(half, json(200, { _id: 'b' }));
+  const keys: string[] = [];
+  for await (const { key } of table.scan()) keys.push(key);
+  expect(keys).toEqual(['a', 'b']);
+});
+
 test('a damaged document of a scan is an error, not a document', async () => {
-  const line = JSON.stringify({ _id: 'a', _error: { code: 'data_corrupted', message: 'it is damaged' } });
-  const { table } = answering(() => new Response(`${line}\n`));
+  const _error = { code: 'data_corrupted', message: 'it is damaged' };
+  const { table } = answering(...[{ _id: 'a', key: 'a', _error }, { _error }].map((line) => json(200, line)));
   expect(await failure(table.scan().next())).toMatchObject({ code: 'data_corrupted' });
+  expect(await failure(table.scan().next())).toMatchObject({ code: 'data_corrupted' });
+});
+
+test('a document of a scan may have a field "_error" of its own', async () => {
+  const document = { n: 1, _error: { code: 'data_corrupted', message: 'of the program' } };
+  const { table } = answering(json(200, { _id: 'a', ...document }));
+  expect((await table.scan().next()).value as object).toEqual({ key: 'a', document });
+});
+
+test('what is no document is refused before anything is sent, and never taken for a deletion', async () => {
+  const { requests, client, table } = answering();
+  const none = undefined as unknown as Record<string, unknown>;
+  const batch = { inserts: { a: {}, b: none } };
+  const writer = table.writer();
+  const refused = await Promise.all([
+    failure(table.put('b', none)),
+    failure(table.put('b', (() => 1) as unknown as typeof none)),
+    failure(table.batch(batch)),
+    failure(table.merge({ records: batch.inserts })),
+    failure(client.commit({ read_set: [], tables: { t: batch } })),
+    failure(writer.put('b', none)),
+  ]);
+  for (const error of refused) {
+    expect(error).toMatchObject({ code: 'invalid_request', status: 0 });
+    expect(String(error)).toContain('"b"');
+  }
+  await writer.flush();
+  expect([requests.length, writer.written]).toEqual([0, 0]);
+});
+
+test('a name that an address cannot carry makes no other request', async () => {
+  const { requests, client, table } = answering();
+  const refused = [
+    client.table('.').query({}),
+    client.table('..').drop(),
+    table.index('..').drop(),
+    client.request('DELETE', '/db/v1/tables/a/%2E%2e'),
+    client.request('GET', '@example.org/db/v1/tables'),
+  ];
+  for (const work of refused) expect(await failure(work)).toMatchObject({ code: 'invalid_request', status: 0 });
+  for (const key of ['', '.', '..', '\ud800']) {
+    expect(await failure(table.get(key))).toMatchObject({ code: 'invalid_key', status: 0 });
+  }
+  expect(requests).toEqual([]);
+});
+
+test('an answer that is cut off is asked for again', async () => {
+  const half = () =>
+    new Response(
+      new ReadableStream({
+        start: (controller) => controller.enqueue(new TextEncoder().encode('{"a":')),
+        pull: (controller) => controller.error(new Error('cut')),
+      }),
+    );
+  const { clock, requests, table } = answering(half, json(200, { a: 1 }), half, half, half);
+  const reading = table.get('k');
+  await clock.advance(200);
+  expect(await reading).toEqual({ a: 1 });
+  expect(requests).toHaveLength(2);
+  const failing = failure(table.getVersioned('k'));
+  for (const ms of [200, 400]) await clock.advance(ms);
+  expect(await failing).toMatchObject({ code: 'connection_failed' });
+});
+
+test('a chat that ends before its last event is cut off, not whole', async () => {
+  const { client } = answering(() => new Response('data: {"choices":[]}\n\n'));
+  const stream = client.inference.chatStream({ model: 'm', messages: [{ role: 'user', content: 'hi' }] });
+  expect((await stream.next()).value).toEqual({ choices: [] } as never);
+  expect(await failure(stream.next())).toMatchObject({ code: 'connection_failed' });
+});
+
+test('retries are a number of attempts', () => {
+  for (const retries of [-1, Number.NaN, 'many' as unknown as number]) {
+    expect(() => connect('http://test', { retries })).toThrow('"retries" must be a number from 0');
+  }
+  connect('http://test', { retries: 0 });
+  connect('http://test', { retries: Number.POSITIVE_INFINITY });
+  connect('http://test', { retries: undefined, apiKey: undefined });
 });
 
 test('errors of the inference plane have their code, and so has the error of a stream', async () => {
