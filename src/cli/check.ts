@@ -12,6 +12,7 @@ export const check: Verb = {
   name: 'check',
   summary: 'Verify a data directory while no server uses it: every document, every index, the catalog.',
   usage: '[--data-dir DIR] [--json]',
+  takesNoWords: true,
   flags: [{ flag: '--json', help: 'One JSON object.' }, ...configFlags(['dataDir'])],
   async run(context) {
     const { config } = configOf(context);

@@ -8,6 +8,7 @@ export const demo: Verb = {
   name: 'demo',
   summary: 'Load the 117,791 glosses of WordNet through the public interface and search them.',
   usage: '[--url URL]',
+  takesNoWords: true,
   flags: [
     {
       flag: '--url',

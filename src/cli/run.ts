@@ -1,4 +1,4 @@
-import { isConfigError } from '../config/config-error.ts';
+import { ConfigError, isConfigError } from '../config/config-error.ts';
 import { didYouMean } from '../lib/text/did-you-mean.ts';
 import { isDataDirectoryError } from '../storage/directory/data-directory-error.ts';
 import { type FlagSpec, parseArguments } from './arguments.ts';
@@ -45,7 +45,12 @@ export async function runCommandLine(
     return exitCodes.done;
   }
   try {
-    return await verb.run({ ...around, verbs: commandLine.verbs, args: parseArguments(rest, verb.flags) });
+    const args = parseArguments(rest, verb.flags);
+    const [word] = args.positionals;
+    if (verb.takesNoWords && word !== undefined) {
+      throw new ConfigError(`"${word}" means nothing here; usage: sundew ${name} ${verb.usage}`);
+    }
+    return await verb.run({ ...around, verbs: commandLine.verbs, args });
   } catch (error) {
     around.explain(`sundew ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
     if (isDataDirectoryError(error)) around.explain(`${error.hint}\n`);

@@ -19,6 +19,7 @@ export function serveVerb(load: () => Promise<StartServer>): Verb {
     name: 'serve',
     summary: 'Start the server.',
     usage: '[options]',
+    takesNoWords: true,
     flags: configFlags(),
     async run(context) {
       const { config } = configOf(context);

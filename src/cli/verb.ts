@@ -32,6 +32,8 @@ export interface Verb {
   readonly summary: string;
   /** Shown after the name in the help of a verb without actions. */
   readonly usage?: string;
+  /** It has options alone: a word beside them, such as the name of a directory, would go unheard. */
+  readonly takesNoWords?: true;
   readonly actions?: readonly ActionSpec[];
   readonly flags: readonly FlagSpec[];
   /** Resolves with the exit code. */

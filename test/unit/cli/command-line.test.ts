@@ -72,6 +72,17 @@ describe('verbs', () => {
     expect(await run(['echo', 'a', 'b'])).toEqual({ code: 7, out: 'a b', err: '' });
   });
 
+  test.each([check, demo, serveVerb(() => Promise.reject(new Error('started')))])(
+    'a directory without its option is no word that $name passes over',
+    async (verb) => {
+      const told: string[] = [];
+      const around = { environment: {}, print: () => undefined, explain: (text: string) => void told.push(text) };
+      const line = { verbs: { [verb.name]: async () => verb }, version: '1.2.3' };
+      expect(await runCommandLine(line, [verb.name, './data'], around)).toBe(2);
+      expect(told.join('')).toContain(`"./data" means nothing here; usage: sundew ${verb.name} ${verb.usage}`);
+    },
+  );
+
   test('wrong usage is 2, a failure 1, each with one sentence', async () => {
     expect(await run(['ecoh'])).toEqual({
       code: 2,
