@@ -1,9 +1,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import packageFile from '../package.json' with { type: 'json' };
 import { setUpOrExit } from './setup.ts';
 
 // usage: bun scripts/build-client.ts
-// Writes the client for Node and browsers, and its types, to build/client.
+// Writes the client for Node and browsers, and its types, to build/client: a folder that installers take.
 
 const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 const entry = join(root, 'src/client/client.ts');
@@ -25,10 +26,26 @@ export async function writeTypes(source: string, outDir: string): Promise<void> 
   if ((await child.exited) !== 0) throw new Error(`the types of ${source} could not be written`);
 }
 
+/** Writes the client alone: the module, its types, and a manifest that names the package which the types read. */
+export async function writeClient(outdir: string): Promise<void> {
+  await bundleClient(outdir);
+  await writeTypes(entry, outdir);
+  const { version, license, dependencies } = packageFile;
+  const manifest = {
+    name: 'sundew-client',
+    version,
+    description: 'The client of sundew for Node and browsers',
+    license,
+    type: 'module',
+    exports: { types: './client/client.d.ts', default: './client.js' },
+    dependencies: { '@sinclair/typebox': dependencies['@sinclair/typebox'] },
+  };
+  await Bun.write(join(outdir, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
 if (import.meta.main) {
   await setUpOrExit('developing');
   const folder = join(root, 'build/client');
   rmSync(folder, { recursive: true, force: true });
-  await bundleClient(folder);
-  await writeTypes(entry, folder);
+  await writeClient(folder);
 }

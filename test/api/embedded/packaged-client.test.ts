@@ -1,8 +1,11 @@
 import { expect, test } from 'bun:test';
-import { bundleClient } from '../../../scripts/build-client.ts';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { bundleClient, writeClient } from '../../../scripts/build-client.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 import { startTestServer } from '../../support/test-server.ts';
 
+const root = Bun.fileURLToPath(new URL('../../../', import.meta.url));
 /** Of a test that starts another process, on a busy machine. */
 const processMs = 120_000;
 
@@ -46,6 +49,33 @@ test(
 );
 
 test(
+  'the client alone is a package whose types refuse what it does not take',
+  async () => {
+    using directory = new TemporaryDirectory();
+    const modules = join(directory.path, 'node_modules');
+    const target = join(modules, 'sundew-client');
+    await writeClient(target);
+    const { dependencies } = (await Bun.file(join(target, 'package.json')).json()) as { dependencies: object };
+    mkdirSync(join(modules, '@sinclair'));
+    for (const name of Object.keys(dependencies)) symlinkSync(join(root, 'node_modules', name), join(modules, name));
+    const query = (body: string) => `import { connect } from 'sundew-client';
+      export const found = connect('http://x').table<{ a: string }>('t').query(${body});`;
+    const compile = async (name: string, body: string) => {
+      await Bun.write(join(directory.path, name), query(body));
+      const options =
+        '--ignoreConfig --noEmit --strict --target ESNext --module NodeNext --lib ESNext,DOM,DOM.AsyncIterable';
+      const command = [join(root, 'node_modules/.bin/tsc'), name, ...options.split(' ')];
+      return Bun.spawnSync(command, { cwd: directory.path, timeout: processMs }).stdout.toString();
+    };
+    expect(await compile('typed.ts', '{ limit: 1 }')).toBe('');
+    expect(await compile('mistaken.ts', "{ limit: 'x' }")).toContain(
+      "Type 'string' is not assignable to type 'number'",
+    );
+  },
+  processMs,
+);
+
+test(
   'the package gives both by their names, and says what the embedded database needs',
   async () => {
     // Not as literals: the compiler has no types of the package before it is built.
@@ -53,11 +83,13 @@ test(
     expect([typeof client.connect, typeof embedded.open]).toEqual(['function', 'function']);
     const node = Bun.which('node');
     if (node === null) return;
-    const child = Bun.spawn([node, '--input-type=module', '-e', "await import('sundew')"], {
-      cwd: Bun.fileURLToPath(new URL('../../../', import.meta.url)),
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    expect(await new Response(child.stderr).text()).toContain('the embedded database needs Bun');
+    for (const program of ["await import('sundew')", "import { open, SundewError } from 'sundew'"]) {
+      const child = Bun.spawn([node, '--input-type=module', '-e', program], {
+        cwd: root,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      expect(await new Response(child.stderr).text()).toContain('the embedded database needs Bun');
+    }
   },
   processMs,
 );
