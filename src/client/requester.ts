@@ -141,11 +141,14 @@ function requireSegments(path: string): void {
 /** The answer, or the reason of the signal at once: what answers in this process may not look at it. */
 async function answerOf(answering: Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
   if (signal === undefined) return await answering;
-  const aborted = Promise.withResolvers<never>();
-  const leave = () => aborted.reject(signal.reason);
+  let leave = () => {};
+  // Node 20 has no `Promise.withResolvers`.
+  const aborted = new Promise<never>((_, reject) => {
+    leave = () => reject(signal.reason);
+  });
   signal.addEventListener('abort', leave, { once: true });
   try {
-    return await Promise.race([answering, aborted.promise]);
+    return await Promise.race([answering, aborted]);
   } catch (error) {
     answering.then(({ body }) => body?.cancel()).catch(() => undefined);
     throw error;

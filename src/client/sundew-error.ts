@@ -33,7 +33,9 @@ export class SundewError extends Error {
 }
 
 export function connectionFailed(cause: unknown): SundewError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  // Node says "fetch failed", and why in the cause.
+  const first = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+  const reason = first instanceof Error ? first.message || first.name : String(first);
   const facts = { status: 0, retryable: true, retryAfterMs: undefined, requestId: undefined, cause };
   return new SundewError('connection_failed', `the database could not be reached: ${reason}`, facts);
 }

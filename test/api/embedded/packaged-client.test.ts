@@ -21,7 +21,12 @@ const program = `
   for await (const { document } of table.scan()) scanned += document.at;
   const { hits } = await table.query({ filter_query: { range: { at: { gte: 20 } } } });
   const error = await db.table('none').get('a').catch((thrown) => thrown);
-  const found = { scanned, total: hits.total.value, isError: error instanceof SundewError, code: error.code };
+  const leaving = new AbortController();
+  const isKept = (await table.get('n:1', { signal: leaving.signal })).at === 1;
+  const left = table.query({}, { signal: leaving.signal }).catch((thrown) => thrown);
+  leaving.abort(new Error('left'));
+  const reason = (await left).message;
+  const found = { isKept, reason, scanned, total: hits.total.value, isError: error instanceof SundewError, code: error.code };
   console.log(JSON.stringify(found));
 `;
 
@@ -42,7 +47,14 @@ test(
       timeout: processMs,
     });
     const found: unknown = JSON.parse(await new Response(child.stdout).text());
-    expect(found).toEqual({ scanned: 300, total: 5, isError: true, code: 'table_not_found' });
+    expect(found).toEqual({
+      isKept: true,
+      reason: 'left',
+      scanned: 300,
+      total: 5,
+      isError: true,
+      code: 'table_not_found',
+    });
     expect(await child.exited).toBe(0);
   },
   processMs,

@@ -212,6 +212,12 @@ test('a chat that ends before its last event is cut off, not whole', async () =>
   expect(await failure(stream.next())).toMatchObject({ code: 'connection_failed' });
 });
 
+test('a failed connection says why, also where the runtime says so in the cause', async () => {
+  const { client } = answering(() => Promise.reject(new TypeError('fetch failed', { cause: new Error('refused') })));
+  const error = await failure(client.request('DELETE', '/db/v1/tables/t'));
+  expect(error).toMatchObject({ code: 'connection_failed', message: 'the database could not be reached: refused' });
+});
+
 test('retries are a number of attempts', () => {
   for (const retries of [-1, Number.NaN, 'many' as unknown as number]) {
     expect(() => connect('http://test', { retries })).toThrow('"retries" must be a number from 0');
