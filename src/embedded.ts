@@ -72,6 +72,7 @@ export const open: OpenDatabase = async (directory, options = {}) => {
     sql: (...given) => client.sql(...given),
     request: (...given) => client.request(...given),
     handler,
+    firstKey: services.firstKey,
     failed: database.failed,
     close,
     [Symbol.asyncDispose]: close,

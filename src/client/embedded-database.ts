@@ -23,6 +23,11 @@ export interface EmbeddedDatabase extends SundewClient, AsyncDisposable {
    * may ask; foreign web pages and unknown hosts are not refused here.
    */
   readonly handler: (request: Request) => Promise<Response>;
+  /**
+   * The key of the administrator, which an open with `auth.enabled` makes where there are no users and no `auth.admin_password`: told
+   * this once, and the `apiKey` of the next open.
+   */
+  readonly firstKey: string | undefined;
   /** Resolves when the disk has failed a sync: what was acknowledged is durable, and the directory has to be opened again. */
   readonly failed: Promise<void>;
   /**

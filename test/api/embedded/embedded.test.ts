@@ -26,6 +26,21 @@ describe('a database in this process', () => {
     expect(await again.table('notes').get('a')).toEqual({ text: 'kept' });
   });
 
+  test('tells the first key of an administrator once, with which the next open may do everything', async () => {
+    using directory = new TemporaryDirectory();
+    const secured = { ...settings, auth: { enabled: true } };
+    let apiKey: string | undefined;
+    {
+      await using db = await open(directory.path, { settings: secured });
+      apiKey = db.firstKey;
+      expect(await told(db.tables())).toMatchObject({ code: 'unauthorized' });
+    }
+    await using again = await open(directory.path, { settings: secured, apiKey });
+    expect(again.firstKey).toBeUndefined();
+    await again.createTable('notes');
+    expect(await again.tables()).toHaveLength(1);
+  });
+
   test('stands beside another one', async () => {
     using first = new TemporaryDirectory();
     using second = new TemporaryDirectory();
