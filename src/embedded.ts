@@ -24,10 +24,13 @@ export const open: OpenDatabase = async (directory, options = {}) => {
   requireFiles();
   checkOptions(directory, options);
   const { settings = {}, log, retries, apiKey } = options;
+  // The program may change it later.
+  const workingDirectory = process.cwd();
+  const absolute = (path: string) => resolve(workingDirectory, path);
   const load = () =>
     loadConfig({
-      // The program may change its working directory.
-      flags: new Map([['--data-dir', resolve(directory)]]),
+      absolute,
+      flags: new Map([['--data-dir', absolute(directory)]]),
       environment: {},
       file: 'settings',
       readFile: () => JSON.stringify(settings),

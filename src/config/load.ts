@@ -19,6 +19,8 @@ export interface ConfigSources {
   readonly readFile: (path: string) => string;
   /** Nothing but options is in the file: keys that mean nothing here are refused in every section. */
   readonly isOwn?: boolean;
+  /** Makes a path absolute; unless given, it is of the working directory at the time of its use. */
+  readonly absolute?: (path: string) => string;
 }
 
 interface LoadedOptions<Values> {
@@ -91,9 +93,15 @@ function loadTable(
   for (const [name, option] of Object.entries(table)) {
     const given = lookUp(option, sources, fromFile);
     origins[name] = given.origin;
-    config[name] = given.origin === 'default' ? option.default : read(option, given.raw, given.where);
+    const value = given.origin === 'default' ? option.default : read(option, given.raw, given.where);
+    config[name] = isPath(option, value) ? (sources.absolute?.(value) ?? value) : value;
   }
   return { config, origins, hash: hashOptions(table, config) };
+}
+
+/** The word `none` stands for no file. */
+function isPath({ kind }: Option<unknown>, value: unknown): value is string {
+  return kind.name === 'path' && typeof value === 'string' && value !== 'none';
 }
 
 interface Given {

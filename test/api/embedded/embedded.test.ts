@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync } from 'node:fs';
+import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { Elysia } from 'elysia';
 import { SundewError } from '../../../src/client/client.ts';
@@ -8,6 +8,7 @@ import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 import { startTestServer } from '../../support/test-server.ts';
 
 const settings = { storage: { reserve: 0 } };
+const fixtureModels = join(import.meta.dir, '../../fixtures/models');
 /** Of a test that starts another process, on a busy machine. */
 const processMs = 120_000;
 
@@ -101,12 +102,16 @@ describe('a database in this process', () => {
     const before = process.cwd();
     process.chdir(directory.path);
     try {
-      await using db = await open('data', { settings });
+      const audit = { file: 'audit.jsonl' };
+      symlinkSync(fixtureModels, 'fixture-models');
+      const inference = { models_dir: 'fixture-models', allow_downloads: false };
+      await using db = await open('data', { settings: { ...settings, audit, inference } });
       process.chdir(before);
+      expect(await db.inference.embed({ model: 'tiny-bert', input: 'tea' })).toHaveLength(1);
       const table = await db.createTable('notes');
       await table.put('a', { text: 'tea' }, { sync_level: 'full_text' });
       expect(await table.get('a')).toEqual({ text: 'tea' });
-      expect(existsSync(join(directory.path, 'data/catalog.db'))).toBe(true);
+      for (const name of ['data/catalog.db', 'audit.jsonl']) expect(existsSync(join(directory.path, name))).toBe(true);
     } finally {
       process.chdir(before);
     }
