@@ -44,7 +44,7 @@ export async function buildBundle(): Promise<void> {
     naming: '[name].[ext]',
     target: 'bun',
     external: [...externalPackages, '*.node'],
-    plugins: [placesOfSources, separateEntry],
+    plugins: [placesOfSources, separateEntries],
     throw: false,
   };
   const all = entries();
@@ -98,11 +98,13 @@ const placesOfSources: Bun.BunPlugin = {
   },
 };
 
-/** Keeps `loaded-later.ts` out of the first bundle: a process opens its port before it reads the larger file. */
-const separateEntry: Bun.BunPlugin = {
-  name: 'separate entry',
+/** Keeps files out of the first bundle: a process opens its port before it reads the larger one, and few read YAML. */
+const separateEntries: Bun.BunPlugin = {
+  name: 'separate entries',
   setup(build) {
-    build.onResolve({ filter: /^\.\/loaded-later\.ts$/ }, () => ({ path: './loaded-later.js', external: true }));
+    build.onResolve({ filter: /^\.\/(loaded-later|read-yaml)\.ts$/ }, ({ path }) => {
+      return { path: path.replace(/\.ts$/, '.js'), external: true };
+    });
   },
 };
 
@@ -122,10 +124,11 @@ function requireRelocatable(bundle: string): void {
   }
 }
 
-/** Every file that a process or a thread starts with. */
+/** Every file that a process or a thread starts with, or that is loaded by itself. */
 function entries(): string[] {
   const isEntry = (path: string) =>
-    /(\.worker|\/pull-child|\/sql-child|\/src\/main|\/src\/loaded-later)\.ts$/.test(path) || isModelHost(path);
+    /(\.worker|\/pull-child|\/sql-child|\/src\/main|\/src\/loaded-later|\/read-yaml)\.ts$/.test(path) ||
+    isModelHost(path);
   return sourceFiles().filter(isEntry);
 }
 

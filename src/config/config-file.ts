@@ -11,18 +11,14 @@ export function readConfigFile(path: string, readFile: ReadFile): Map<string, un
   return flat;
 }
 
-/** JSON is YAML, too. A key that is there twice is refused: the section that is left out may be the one that asks for credentials. */
 function parseYaml(path: string, source: string): unknown {
   // Loaded here: a start without a file is sooner without it.
-  const { parse, YAMLParseError } = require('yaml') as typeof import('yaml');
+  const { readYaml } = require('./read-yaml.ts') as typeof import('./read-yaml.ts');
   try {
-    return parse(source, { merge: true });
+    return readYaml(source);
   } catch (error) {
-    if (!(error instanceof YAMLParseError)) throw error;
-    // The lines behind the first are the file's own, which may hold a secret.
-    const reason = error.message.split(/:?\n/, 1)[0];
-    const advice = error.code === 'DUPLICATE_KEY' ? '; put the members of both together' : '';
-    throw new ConfigError(`${path} is not valid: ${reason}${advice}`);
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new ConfigError(`${path} is not valid: ${error.message}`);
   }
 }
 

@@ -60,6 +60,11 @@ describe('the bundled server', () => {
       'stop that process, or give this one another data directory',
     ]);
     expect(run('keys').exitCode).toBe(2);
+    const file = join(directory.path, 'twice.yaml');
+    writeFileSync(file, 'server: {port: 0}\nserver: {host: 127.0.0.1}\n');
+    const twice = run('serve', '--config', file);
+    expect(twice.exitCode).toBe(2);
+    expect(twice.stderr).toContain('is not valid: Map keys must be unique');
   });
 });
 
