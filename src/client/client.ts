@@ -87,9 +87,15 @@ export function connect(url: string, options: ConnectOptions = {}): SundewClient
 type ClientOptions = Pick<RequesterOptions, 'transport' | 'url' | 'headers'> &
   Partial<Pick<RequesterOptions, 'retries' | 'clock' | 'freshKey'>>;
 
+/** 128 random bits: browsers have no `crypto.randomUUID` for pages that came without TLS. */
+function freshKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 /** The client over any transport. */
 export function clientOver(parts: ClientOptions): SundewClient {
-  const defaults = { retries: 2, clock: commandClock, freshKey: () => crypto.randomUUID() };
+  const defaults = { retries: 2, clock: commandClock, freshKey };
   return new Client(new Requester({ ...defaults, ...parts }));
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, spyOn, test } from 'bun:test';
 import { clientOver, connect, SundewError } from '../../../src/client/client.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
@@ -216,6 +216,26 @@ test('a failed connection says why, also where the runtime says so in the cause'
   const { client } = answering(() => Promise.reject(new TypeError('fetch failed', { cause: new Error('refused') })));
   const error = await failure(client.request('DELETE', '/db/v1/tables/t'));
   expect(error).toMatchObject({ code: 'connection_failed', message: 'the database could not be reached: refused' });
+});
+
+test('writes have keys of their own also where a browser makes no UUIDs, as for a page without TLS', async () => {
+  const uuid = spyOn(crypto, 'randomUUID').mockImplementation(() => {
+    throw new TypeError('crypto.randomUUID is not a function');
+  });
+  try {
+    const keys: (string | null)[] = [];
+    const transport = async ({ headers }: Request) => {
+      keys.push(headers.get('idempotency-key'));
+      return written();
+    };
+    const table = connect('http://test', { fetch: transport }).table('t');
+    await table.put('a', {});
+    await table.put('a', {});
+    expect(keys).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/), expect.stringMatching(/^[0-9a-f]{32}$/)]);
+    expect(keys[0]).not.toBe(keys[1]);
+  } finally {
+    uuid.mockRestore();
+  }
 });
 
 test('retries are a number of attempts', () => {
