@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { cpSync, existsSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundle, bundledMain, bundleIsCurrent } from '../../scripts/bundle.ts';
 import { ChildServer } from '../support/fault/child-server.ts';
@@ -46,6 +46,12 @@ describe('the bundled server', () => {
     expect(embedded.status).toBe(200);
     const chat = { model: 'chain', messages: [{ role: 'user', content: 'a' }], max_tokens: 2 };
     expect((await post('/ai/v1/chat/completions', chat)).status).toBe(200);
+  });
+
+  test('opens its port from a small file: what reads configuration files, and all of the rest, lies beside it', () => {
+    expect(statSync(bundledMain).size).toBeLessThan(256 * 1_024);
+    for (const name of ['read-yaml.js', 'loaded-later.js'])
+      expect(existsSync(join(bundledMain, '..', name))).toBe(true);
   });
 
   test('errors of what is loaded after the port is open keep their exit code and their hint', () => {
