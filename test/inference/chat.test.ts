@@ -248,6 +248,16 @@ describe('a streamed answer', () => {
     }
   });
 
+  test('has content where the answer has no words, as the whole answer does', async () => {
+    const contents = async (content: string) => {
+      const chunks = (await events(content)).slice(0, -1).map((event) => JSON.parse(event) as ChatCompletionChunk);
+      return chunks.flatMap(({ choices }) => choices[0]?.delta.content ?? []);
+    };
+    expect((await answer('nothing')).message.content).toBe('');
+    expect(await contents('nothing')).toEqual(['']);
+    expect(await contents('hello')).not.toContain('');
+  });
+
   test('has its log probabilities with the pieces', async () => {
     const chunks = (await events('hello', { logprobs: true }))
       .slice(0, -1)
@@ -369,7 +379,7 @@ test('tools are run by the helper of the OpenAI SDK', async () => {
     ],
   } as Parameters<typeof client.chat.completions.runTools>[0]);
   // The result stands last in the prompt, within its marks, after which the model has nothing to say.
-  expect(await runner.finalContent()).toBeNull();
+  expect(await runner.finalContent()).toBe('');
   expect(seen).toEqual([{ a: 1, b: 2 }]);
 });
 
@@ -432,6 +442,8 @@ describe('what cannot be', () => {
     expect(await refusal('hello', { model: 'tiny-bert' })).toContain('among the embedders');
     expect(await refusal('hello', { backend: 'xla' })).toStartWith('400 model_not_supported: backend');
     expect(await refusal('hello', { draft_model: 'gone' })).toStartWith('404 model_not_found');
+    expect(await refusal('hello', { web_search_options: {} })).toStartWith('400 invalid_request: web_search_options');
+    expect((await chat('hello', { web_search_options: null })).status).toBe(200);
     expect(await refusal('hello', { chat_template_kwargs: { enable_thinking: true } })).toContain('enable_thinking');
   });
 

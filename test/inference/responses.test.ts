@@ -74,6 +74,7 @@ describe('a response', () => {
         input_tokens: 7,
         input_tokens_details: { cached_tokens: expect.any(Number) },
         output_tokens: 4,
+        output_tokens_details: { reasoning_tokens: 0 },
         total_tokens: 11,
       },
     } as never);
@@ -88,6 +89,13 @@ describe('a response', () => {
       2,
     ]);
     expect(response.output.at(-1)).toMatchObject({ type: 'message', status: 'incomplete' });
+  });
+
+  test('counts the tokens of its thoughts', async () => {
+    const { usage } = await client.responses.create({ model, input: 'think', temperature: 0 });
+    const { reasoning_tokens } = usage?.output_tokens_details ?? { reasoning_tokens: 0 };
+    expect(reasoning_tokens).toBeGreaterThan(0);
+    expect(reasoning_tokens).toBeLessThan(usage?.output_tokens ?? 0);
   });
 
   test('is held to a schema', async () => {
@@ -141,6 +149,15 @@ describe('a response', () => {
       max_output_tokens: 60,
     });
     expect(forced.output[0]).toMatchObject({ type: 'function_call', name: 'add' });
+    const allowed = await client.responses.create({
+      model,
+      input: 'hello',
+      temperature: 0,
+      tools: [add, { ...add, name: 'subtract' }],
+      tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'subtract' }] },
+      max_output_tokens: 60,
+    });
+    expect(allowed.output[0]).toMatchObject({ type: 'function_call', name: 'subtract' });
   });
 });
 
@@ -196,6 +213,25 @@ describe('stored responses', () => {
     expect(await told(gone)).toContain('no response');
   });
 
+  test('have items that a request may refer to by their ids', async () => {
+    const said = await client.responses.create({ model, input: 'hello', temperature: 0 });
+    const called = await client.responses.create({ model, input: 'call', temperature: 0, tools: [add] });
+    const reference = (item: { id?: string | null } | undefined) =>
+      ({ type: 'item_reference', id: item?.id ?? '' }) as const;
+    const asked = async (...input: unknown[]) => {
+      const answer = await client.responses.create({ model, temperature: 0, store: false, input: input as never });
+      return answer.usage?.input_tokens;
+    };
+    const user = { role: 'user', content: 'hello' } as const;
+    const output = { type: 'function_call_output', call_id: 'c', output: '3' } as const;
+    expect(await asked(user, reference(said.output[0]), user)).toBe(await asked(user, said.output[0], user));
+    expect(await asked(user, reference(called.output[0]), output)).toBe(await asked(user, called.output[0], output));
+    const unknown = [{ id: 'msg_1' }, { id: said.output[0]?.id?.replace(/0$/, '1') ?? '' }];
+    for (const each of unknown) expect(await told(asked(user, reference(each)))).toContain('not_found: no item');
+    await client.responses.delete(said.id);
+    expect(await told(asked(user, reference(said.output[0])))).toContain('send the item itself');
+  });
+
   test('that are too large to be kept say so', async () => {
     const metadata = { of: 'x'.repeat(65 * 1_024 * 1_024) };
     const response = await client.responses.create({ model, input: 'hello', temperature: 0, metadata });
@@ -228,6 +264,13 @@ describe('stored responses', () => {
   });
 });
 
+test('members that are null are absent', async () => {
+  const members = ['conversation', 'prompt', 'background', 'tools', 'tool_choice', 'text', 'reasoning', 'metadata'];
+  const nulls = Object.fromEntries(members.map((member) => [member, null]));
+  const { status } = await server.send('POST', '/ai/v1/responses', { model, input: 'hello', ...nulls });
+  expect(status).toBe(200);
+});
+
 test('what is not offered is refused by name', async () => {
   const asked = { model, input: 'hello' };
   const cases: [object, string][] = [
@@ -240,7 +283,6 @@ test('what is not offered is refused by name', async () => {
     [{ top_logprobs: 3 }, 'top_logprobs:'],
     [{ max_output_token: 5 }, 'did you mean "max_output_tokens"?'],
     [{ model: 'gone' }, 'model_not_found'],
-    [{ input: [{ type: 'item_reference', id: 'x' }] }, 'input'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] },
       'input.0.content.0: image_url is missing',

@@ -1,4 +1,4 @@
-import type { Constraint } from '../../model-host/operations/generate.ts';
+import { type Constraint, thinkEnd } from '../../model-host/operations/generate.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { GenerationRequest, OutputFormat } from './generation-request.ts';
 import { GrammarWriter, literal, untilText } from './grammar/grammar-writer.ts';
@@ -7,8 +7,6 @@ import { schemaExpression } from './grammar/schema-grammar.ts';
 import { type ChatPrompt, type Thinking, thinkMark } from './prompt/chat-prompt.ts';
 import { callGrammar } from './tools/call-grammar.ts';
 import { callableTools } from './tools/function-tools.ts';
-
-const thinkEnd = '</think>';
 
 type Prompted = Pick<ChatPrompt, 'thinking' | 'calls'>;
 

@@ -1,3 +1,4 @@
+import { thinkEnd } from '../../model-host/operations/generate.ts';
 import { callIdMark, type NamedCalls, type ToolCallFormat, taggedCalls } from './tools/tool-call-format.ts';
 
 /** The meaning of one piece of output for the caller. */
@@ -21,7 +22,6 @@ export interface OutputParserOptions {
 }
 
 const thinkOpen = '<think>';
-const thinkClose = '</think>';
 /** The text that may follow the arguments of a call without a mark at its end. */
 const bareEnd = /^\s*\}/;
 const listedEnd = /^\s*\}\s*([,\]])/;
@@ -104,7 +104,7 @@ export class OutputParser {
       case 'start':
         return this.#begin();
       case 'thinking':
-        return this.#until(thinkClose, 'reasoning', () => {
+        return this.#until(thinkEnd, 'reasoning', () => {
           this.#blank = '';
           this.#trimStart = true;
           this.#state = 'content';

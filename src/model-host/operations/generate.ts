@@ -83,6 +83,9 @@ export interface GenerateEvent {
   readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
 }
 
+/** The text that ends the thoughts of a model. */
+export const thinkEnd = '</think>';
+
 export interface GenerateResult {
   /** `stop`: the model ended, a stop text came, or the grammar was complete. `length`: `tokensMax` or the context. */
   readonly finish: 'stop' | 'length';
@@ -95,6 +98,8 @@ export interface GenerateResult {
   /** Tokens of the prompt whose state was there already. */
   readonly cachedTokens: number;
   readonly completionTokens: number;
+  /** Tokens up to the end of the thoughts, where the output has ended any. */
+  readonly thoughtTokens?: number | undefined;
   readonly speculation: SpeculationReport | undefined;
   readonly prefillMs: number;
   readonly decodeMs: number;

@@ -36,10 +36,16 @@ const callOutputSchema = Type.Object({
 /** Thoughts of earlier answers are accepted, and not shown to the model again. */
 const reasoningItemSchema = Type.Object({ type: Type.Literal('reasoning') });
 
+const referenceSchema = Type.Object({
+  type: Type.Literal('item_reference'),
+  id: Type.String({ description: 'Of an item in the output of a stored response, which stands here.' }),
+});
+
 export const responseInputItemSchema = Type.Union([
   callItemSchema,
   callOutputSchema,
   reasoningItemSchema,
+  referenceSchema,
   messageItemSchema,
 ]);
 
@@ -50,6 +56,8 @@ export const responseToolSchema = Type.Object({
   parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema of an object.' })),
   strict: Type.Optional(Type.Boolean()),
 });
+
+const namedFunctionSchema = Type.Object({ type: Type.Literal('function'), name: Type.String() });
 
 const formatSchema = Type.Object({
   type: words(['text', 'json_object', 'json_schema']),
@@ -69,7 +77,12 @@ export const responsesRequestSchema = Type.Object({
   tool_choice: Type.Optional(
     Type.Union([
       words(['auto', 'none', 'required']),
-      Type.Object({ type: Type.Literal('function'), name: Type.String() }),
+      namedFunctionSchema,
+      Type.Object({
+        type: Type.Literal('allowed_tools'),
+        mode: words(['auto', 'required']),
+        tools: Type.Array(namedFunctionSchema, { minItems: 1, maxItems: 128 }),
+      }),
     ]),
   ),
   parallel_tool_calls: Type.Optional(Type.Boolean()),
@@ -105,6 +118,7 @@ export const responseSchema = Type.Object({
       input_tokens: Type.Integer(),
       input_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
       output_tokens: Type.Integer(),
+      output_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
       total_tokens: Type.Integer(),
     }),
   ]),
@@ -117,4 +131,7 @@ export const deletedResponseSchema = Type.Object({
 });
 
 export type ResponsesRequest = Static<typeof responsesRequestSchema>;
-export type ResponseInputItem = Static<typeof responseInputItemSchema>;
+type InputItem = Static<typeof responseInputItemSchema>;
+type ItemReference = Static<typeof referenceSchema>;
+/** An item that says itself what it is. */
+export type ResponseInputItem = Exclude<InputItem, ItemReference>;

@@ -152,6 +152,7 @@ export const generateRequestSchema = Type.Object({
   compiled_target: optional(words(['partitioned', 'whole-model'], 'For `compiled`.')),
   functions: Type.Optional(Type.Unknown({ description: 'Refused: use `tools`.' })),
   function_call: Type.Optional(Type.Unknown({ description: 'Refused: use `tool_choice`.' })),
+  web_search_options: Type.Optional(Type.Unknown({ description: 'Refused: the web is not searched.' })),
   modalities: optional(Type.Array(Type.String(), { description: 'Only `text`.' })),
   audio: Type.Optional(Type.Unknown({ description: 'Refused: answers are text.' })),
 });

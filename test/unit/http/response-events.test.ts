@@ -1,11 +1,12 @@
 import { expect, test } from 'bun:test';
+import { itemId, placeOfItem } from '../../../src/http/clients/responses/item-id.ts';
 import { ResponseEvents } from '../../../src/http/clients/responses/response-events.ts';
 import type { OutputDelta } from '../../../src/inference/generation/output-parser.ts';
 import { remoteOutput } from '../../../src/inference/providers/remote/remote-output.ts';
 import type { FinishReason } from '../../../src/protocol/inference/generate.ts';
 
 function ended(deltas: readonly OutputDelta[], finish: FinishReason) {
-  const events = new ResponseEvents({}, () => 'x');
+  const events = new ResponseEvents({ id: 'resp_1' }, () => 'x');
   const counts = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
   const { events: told, response } = events.end(remoteOutput(deltas, finish, counts), () => true);
   const done = told.flatMap((event) => (event.type === 'response.output_item.done' ? [event] : []));
@@ -29,4 +30,27 @@ test('a call of a response that is cut in its arguments is incomplete, and what 
     status: 'completed',
     output: output.map((item) => ({ ...item, status: 'completed' })),
   });
+});
+
+test('an answer of no words is an empty message, after thoughts too, unless it was cut in them', () => {
+  const message = { type: 'message', status: 'completed', content: [{ type: 'output_text', text: '' }] };
+  expect(ended([], 'stop')).toMatchObject({ done: [{ item: message }], response: { output: [message] } });
+  const thoughts: OutputDelta[] = [{ kind: 'reasoning', text: 'hmm' }];
+  expect(ended(thoughts, 'stop').response).toMatchObject({ output: [{ type: 'reasoning' }, message] });
+  expect(ended(thoughts, 'length').response).toHaveProperty('output.length', 1);
+});
+
+test('tokens of thoughts are counted apart, and are all of them where the thoughts were cut', () => {
+  const thoughts: OutputDelta[] = [{ kind: 'reasoning', text: 'hmm' }];
+  const counted = (response: object) => (response as { usage: object }).usage;
+  expect(counted(ended(thoughts, 'length').response)).toMatchObject({ output_tokens_details: { reasoning_tokens: 1 } });
+  expect(counted(ended([], 'stop').response)).toMatchObject({ output_tokens_details: { reasoning_tokens: 0 } });
+});
+
+test('the id of an item tells where it is found, and no other text does', () => {
+  const responseId = `resp_${'0a'.repeat(16)}`;
+  expect(placeOfItem(itemId('msg', responseId, 12))).toEqual({ responseId, index: 12 });
+  for (const id of ['', 'msg_1', `msg_${'0a'.repeat(16)}`, `${itemId('msg', responseId, 1)}x`]) {
+    expect(placeOfItem(id)).toBeUndefined();
+  }
 });

@@ -1,6 +1,7 @@
 import type { GenerationOutput } from '../../../inference/generation/generate.ts';
 import type { OutputDelta } from '../../../inference/generation/output-parser.ts';
 import type { MessageBody } from '../../../protocol/inference/generate.ts';
+import { itemId } from './item-id.ts';
 
 /** One event of a streamed response. */
 interface ResponseEvent {
@@ -25,14 +26,14 @@ const idPrefixes: Readonly<Record<Kind, string>> = { reasoning: 'rs', message: '
 
 /** Makes of an output the items of a response, and the events that tell how they grow, in their order. */
 export class ResponseEvents {
-  readonly #head: object;
+  readonly #head: { readonly id: string };
   readonly #freshId: () => string;
   readonly #items: object[] = [];
   #open: OpenItem | undefined;
   #sequence = 0;
 
-  /** `head` holds what all bodies of the response have in common. */
-  constructor(head: object, freshId: () => string) {
+  /** `head` holds what all bodies of the response have in common; `freshId` gives the ids of calls. */
+  constructor(head: { readonly id: string }, freshId: () => string) {
     this.#head = head;
     this.#freshId = freshId;
   }
@@ -56,13 +57,15 @@ export class ResponseEvents {
     output: GenerationOutput,
     keep: (response: object) => boolean,
   ): { readonly events: ResponseEvent[]; readonly response: object } {
+    const isCut = output.finish === 'length';
     const before = [
       ...this.pieces(output.deltas),
-      ...this.#close(output.finish === 'length' ? 'incomplete' : 'completed'),
+      ...(isCut ? [] : this.#emptyMessage()),
+      ...this.#close(isCut ? 'incomplete' : 'completed'),
     ];
     const whole = this.#whole(output);
     const response = keep(whole) ? whole : { ...whole, store: false };
-    const type = output.finish === 'length' ? 'response.incomplete' : 'response.completed';
+    const type = isCut ? 'response.incomplete' : 'response.completed';
     return { events: [...before, this.#event(type, { response })], response };
   }
 
@@ -91,7 +94,8 @@ export class ResponseEvents {
   }
 
   #whole({ result, finish }: GenerationOutput): object {
-    const { promptTokens, cachedTokens, completionTokens } = result;
+    const { promptTokens, cachedTokens, completionTokens, thoughtTokens } = result;
+    const thinks = (this.#items as { type: Kind }[]).some(({ type }) => type === 'reasoning');
     return {
       ...this.#head,
       status: finish === 'length' ? 'incomplete' : 'completed',
@@ -101,14 +105,23 @@ export class ResponseEvents {
         input_tokens: promptTokens,
         input_tokens_details: { cached_tokens: cachedTokens },
         output_tokens: completionTokens,
+        output_tokens_details: { reasoning_tokens: thinks ? (thoughtTokens ?? completionTokens) : 0 },
         total_tokens: promptTokens + completionTokens,
       },
     };
   }
 
+  /** A model that says nothing and calls nothing has answered too: clients wait for a message or a call. */
+  #emptyMessage(): ResponseEvent[] {
+    const kinds = [...(this.#items as { type: Kind }[]).map(({ type }) => type), this.#open?.kind];
+    const answers = kinds.some((kind) => kind === 'message' || kind === 'function_call');
+    return answers ? [] : [...this.#close(), ...this.#begin('message')];
+  }
+
   #begin(kind: Kind, name = ''): ResponseEvent[] {
-    const id = `${idPrefixes[kind]}_${this.#freshId()}`;
-    const open = { kind, id, index: this.#items.length, callId: `call_${this.#freshId()}`, name, text: '' };
+    const index = this.#items.length;
+    const id = itemId(idPrefixes[kind], this.#head.id, index);
+    const open = { kind, id, index, callId: `call_${this.#freshId()}`, name, text: '' };
     this.#open = open;
     const added = { output_index: open.index, item: itemOf(open, 'in_progress') };
     const first = this.#event('response.output_item.added', added);

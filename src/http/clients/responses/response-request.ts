@@ -2,7 +2,7 @@ import type { GenerationRequest } from '../../../inference/generation/generation
 import type { ResponseInputItem, ResponsesRequest } from '../../../protocol/clients/responses.ts';
 import type { GenerateBody, MessageBody, MessagePart } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
-import { readChatRequest } from '../../inference/generation/chat-request.ts';
+import { isGiven, readChatRequest } from '../../inference/generation/chat-request.ts';
 
 type Part = Exclude<Extract<ResponseInputItem, { role: string }>['content'], string>[number];
 
@@ -13,10 +13,17 @@ export interface ReadResponse {
   readonly generation: GenerationRequest;
 }
 
+/** The stored part of a request: the conversation that goes on, and items that the request refers to. */
+interface Stored {
+  readonly conversation: readonly MessageBody[];
+  /** Throws `not_found`. */
+  readonly item: (id: string) => ResponseInputItem;
+}
+
 /** Throws `ServiceError` that names the member which cannot be honoured. */
-export function readResponseRequest(body: ResponsesRequest, before: readonly MessageBody[]): ReadResponse {
+export function readResponseRequest(body: ResponsesRequest, stored: Stored): ReadResponse {
   refuseRest(body);
-  const conversation = [...before, ...messagesOf(body.input)];
+  const conversation = [...stored.conversation, ...messagesOf(body.input, stored)];
   const system: MessageBody[] = body.instructions === undefined ? [] : [{ role: 'system', content: body.instructions }];
   const generation = readChatRequest({
     model: body.model,
@@ -40,8 +47,8 @@ function refuseRest({ background, truncation, conversation, prompt, include, top
   if (truncation === 'auto') refuse('truncation', 'a conversation that is too long is not cut');
   const wantsLogprobs = (top_logprobs ?? 0) > 0 || include?.includes('message.output_text.logprobs') === true;
   if (wantsLogprobs) refuse('top_logprobs', 'log probabilities are given by /chat/completions');
-  if (conversation !== undefined) refuse('conversation', 'use previous_response_id');
-  if (prompt !== undefined) refuse('prompt', 'there are no stored prompts; send instructions and input');
+  if (isGiven(conversation)) refuse('conversation', 'use previous_response_id');
+  if (isGiven(prompt)) refuse('prompt', 'there are no stored prompts; send instructions and input');
 }
 
 function toolsOf({ tools, tool_choice }: ResponsesRequest): Pick<GenerateBody, 'tools' | 'tool_choice'> {
@@ -49,14 +56,21 @@ function toolsOf({ tools, tool_choice }: ResponsesRequest): Pick<GenerateBody, '
     type: 'function' as const,
     function: { name, description, parameters, strict },
   }));
-  const choice =
-    typeof tool_choice === 'object' ? { type: 'function' as const, function: { name: tool_choice.name } } : tool_choice;
+  const choice = choiceOf(tool_choice);
   // Here `auto` is what a request without the member says, with tools or without.
   const isSaid = choice !== undefined && !(choice === 'auto' && functions.length === 0);
   return {
     ...(functions.length === 0 ? {} : { tools: functions as NonNullable<GenerateBody['tools']> }),
     ...(isSaid ? { tool_choice: choice } : {}),
   };
+}
+
+function choiceOf(choice: ResponsesRequest['tool_choice']): GenerateBody['tool_choice'] {
+  if (typeof choice !== 'object') return choice;
+  const named = ({ name }: { readonly name: string }) => ({ type: 'function' as const, function: { name } });
+  if (choice.type === 'function') return named(choice);
+  const { mode, tools } = choice;
+  return { type: 'allowed_tools', allowed_tools: { mode, tools: tools.map(named) } };
 }
 
 function formatOf({ text }: ResponsesRequest): Pick<GenerateBody, 'response_format'> {
@@ -66,10 +80,11 @@ function formatOf({ text }: ResponsesRequest): Pick<GenerateBody, 'response_form
   return { response_format: { type, json_schema } };
 }
 
-function messagesOf(input: ResponsesRequest['input']): MessageBody[] {
+function messagesOf(input: ResponsesRequest['input'], stored: Stored): MessageBody[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
   const messages: MessageBody[] = [];
-  for (const [at, item] of input.entries()) {
+  for (const [at, given] of input.entries()) {
+    const item = 'type' in given && given.type === 'item_reference' ? stored.item(given.id) : given;
     if ('role' in item) messages.push({ role: item.role, content: contentOf(item.content, `input.${at}`) });
     else if (item.type === 'function_call_output') {
       const output = typeof item.output === 'string' ? item.output : item.output.flatMap(textsOf).join('\n');

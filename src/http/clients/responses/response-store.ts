@@ -1,7 +1,9 @@
 import type { LRUCache } from 'lru-cache';
 import type { Clock } from '../../../lib/clock.ts';
+import type { ResponseInputItem } from '../../../protocol/clients/responses.ts';
 import type { MessageBody } from '../../../protocol/inference/generate.ts';
 import { expiringCache } from '../../../runtime/expiring-cache.ts';
+import { placeOfItem } from './item-id.ts';
 
 export interface StoredResponse {
   readonly id: string;
@@ -31,6 +33,14 @@ export class ResponseStore {
   get(id: string, owner: string): StoredResponse | undefined {
     const response = this.#responses.peek(id);
     return response?.owner === owner ? this.#responses.get(id) : undefined;
+  }
+
+  /** An item of the output of a stored response, by its own id. */
+  item(id: string, owner: string): ResponseInputItem | undefined {
+    const place = placeOfItem(id);
+    if (place === undefined) return undefined;
+    const body = this.get(place.responseId, owner)?.body as { output?: readonly ResponseInputItem[] } | undefined;
+    return body?.output?.[place.index];
   }
 
   /** False for one that is larger alone than all may be, and is not kept. */

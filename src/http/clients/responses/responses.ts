@@ -61,7 +61,7 @@ export function responsesRoutes(inference: Inference): Route[] {
       responses: { 200: { description: 'It is gone', schema: deletedResponseSchema } },
       handler: ({ params: { id }, caller }) => {
         if (store.delete(id, ownerOf(caller.principal))) return { id, object: 'response', deleted: true };
-        throw notStored(id);
+        throw notStored('response', id);
       },
     }),
     defineRoute({
@@ -84,12 +84,12 @@ export function responsesRoutes(inference: Inference): Route[] {
 
 function stored(store: ResponseStore, id: string, owner: string): StoredResponse {
   const found = store.get(id, owner);
-  if (found === undefined) throw notStored(id);
+  if (found === undefined) throw notStored('response', id);
   return found;
 }
 
-function notStored(id: string): ServiceError {
-  const message = `no response "${id.slice(0, 80)}" is stored; they are kept for an hour, and not over a restart`;
+function notStored(what: 'response' | 'item', id: string, instead = ''): ServiceError {
+  const message = `no ${what} "${id.slice(0, 80)}" is stored; they are kept for an hour, and not over a restart${instead}`;
   return new ServiceError('not_found', message);
 }
 
@@ -97,7 +97,14 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
   const { body, caller } = context;
   const owner = ownerOf(caller.principal);
   const previous = body.previous_response_id;
-  const read = readResponseRequest(body, previous === undefined ? [] : stored(store, previous, owner).conversation);
+  const read = readResponseRequest(body, {
+    conversation: previous === undefined ? [] : stored(store, previous, owner).conversation,
+    item: (id) => {
+      const item = store.item(id, owner);
+      if (item === undefined) throw notStored('item', id, '; send the item itself');
+      return item;
+    },
+  });
   const id = `resp_${freshId()}`;
   const events = new ResponseEvents(headOf(id, body, read, inference), freshId);
   const keep = (response: object) =>
@@ -134,7 +141,7 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
 }
 
 /** Members of the request that the answer repeats. */
-function headOf(id: string, body: ResponsesRequest, { generation }: ReadResponse, { clock }: Inference): object {
+function headOf(id: string, body: ResponsesRequest, { generation }: ReadResponse, { clock }: Inference) {
   return {
     id,
     object: 'response',

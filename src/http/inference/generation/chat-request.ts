@@ -86,6 +86,7 @@ function refuseUnknownWays(body: GenerateBody): void {
   if (isGiven(body.functions)) throw invalid('functions: use tools');
   if (isGiven(body.function_call)) throw invalid('function_call: use tool_choice');
   if (isGiven(body.audio)) throw invalid('audio: answers are text');
+  if (isGiven(body.web_search_options)) throw invalid('web_search_options: the web is not searched; use tools');
   if (body.modalities?.some((each) => each !== 'text')) throw invalid('modalities: answers are text');
   if (body.mode === 'compiled') throw impossible('mode: models are not compiled here; use eager');
   if (isGiven(body.cache_compaction_ratio)) {
@@ -93,7 +94,8 @@ function refuseUnknownWays(body: GenerateBody): void {
   }
 }
 
-function isGiven(value: unknown): boolean {
+/** Members of any kind are absent where they are `null`, too. */
+export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null;
 }
 

@@ -12,6 +12,8 @@ export class CompletionChunks implements ChunkWriter {
   readonly #newCallId: () => string;
   readonly #start: string;
   readonly #end: string;
+  /** Choices that have said or called something. */
+  readonly #answered = new Set<number>();
   /** By choice: log probabilities of tokens whose text is still held back. */
   readonly #logprobs = new Map<number, NonNullable<GenerateEvent['logprobs']>>();
 
@@ -31,12 +33,14 @@ export class CompletionChunks implements ChunkWriter {
 
   pieces(choice: number, deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']): string[] {
     if (logprobs !== undefined) this.#logprobs.set(choice, [...(this.#logprobs.get(choice) ?? []), ...logprobs]);
+    if (deltas.some(({ kind }) => kind !== 'reasoning')) this.#answered.add(choice);
     return deltas.map((delta) => this.#chunk(choice, this.#delta(delta), 'null'));
   }
 
   /** The last chunk of a choice. */
   finish(choice: number, reason: FinishReason): string {
-    return this.#chunk(choice, '{}', JSON.stringify(reason));
+    // An answer of no words is one too: clients that saw no content wait for a message.
+    return this.#chunk(choice, this.#answered.has(choice) ? '{}' : '{"content":""}', JSON.stringify(reason));
   }
 
   /** After all others, where it was asked for. */

@@ -1,5 +1,5 @@
 import type { LoadedInfo } from '../../../model-host/backend.ts';
-import type { PromptText } from '../../../model-host/operations/generate.ts';
+import { type PromptText, thinkEnd } from '../../../model-host/operations/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { RenderTemplate, TemplateForm } from '../../templates/template-forms.ts';
 import type { GenerationRequest } from '../generation-request.ts';
@@ -190,7 +190,7 @@ function withBeginning(pieces: readonly PromptText[], bosText: string | undefine
 function thinkingOf(template: string, rendered: string, wanted: boolean | undefined): Thinking {
   const end = rendered.trimEnd();
   if (end.endsWith(thinkMark)) return 'open';
-  return template.includes(thinkMark) && wanted !== false && !end.endsWith('</think>') ? 'possible' : 'off';
+  return template.includes(thinkMark) && wanted !== false && !end.endsWith(thinkEnd) ? 'possible' : 'off';
 }
 
 const speakers = { system: 'System', user: 'User', assistant: 'Assistant', tool: 'Tool' } as const;

@@ -1,7 +1,13 @@
 import { must } from '../../../../lib/assert.ts';
 import type { Clock } from '../../../../lib/clock.ts';
 import type { OperationContext } from '../../../backend.ts';
-import type { GenerateEvent, GenerateInput, GenerateResult, SpeculationReport } from '../../../operations/generate.ts';
+import {
+  type GenerateEvent,
+  type GenerateInput,
+  type GenerateResult,
+  type SpeculationReport,
+  thinkEnd,
+} from '../../../operations/generate.ts';
 import type { NativeContext } from '../binding.ts';
 import type { Vocabulary } from '../vocabulary.ts';
 import type { Constrainer } from './constrainer.ts';
@@ -49,6 +55,9 @@ export class Generation {
   #sampler: TokenSampler | undefined;
   #cachedTokens = 0;
   #completionTokens = 0;
+  #thoughtTokens: number | undefined;
+  /** The end of what was shown, where a mark may have begun. */
+  #tail = '';
   /** The last token that was drawn; it is evaluated in the next step. */
   #last: number | undefined;
   /** Guesses at what follows `#last`. */
@@ -190,6 +199,7 @@ export class Generation {
       promptTokens: this.#deps.prompt.length,
       cachedTokens: this.#cachedTokens,
       completionTokens: this.#completionTokens,
+      thoughtTokens: this.#thoughtTokens,
       speculation: this.#report(),
       prefillMs: this.#readMs - this.#startMs,
       decodeMs: clock.monotonicMs() - this.#readMs,
@@ -254,6 +264,9 @@ export class Generation {
 
   #give(event: GenerateEvent | undefined): void {
     if (event === undefined) return;
+    const text = this.#tail + event.text;
+    if (text.includes(thinkEnd)) this.#thoughtTokens ??= this.#completionTokens;
+    this.#tail = text.slice(1 - thinkEnd.length);
     if (this.#deps.input.stream) this.#deps.context.emit(event);
     else {
       this.#text += event.text;
