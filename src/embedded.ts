@@ -2,13 +2,16 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { clientOver } from './client/client.ts';
 import type { OpenDatabase, OpenOptions } from './client/embedded-database.ts';
+import { SundewError } from './client/sundew-error.ts';
 import { ConfigError } from './config/config-error.ts';
+import { readConfigFile } from './config/config-file.ts';
 import { loadConfig } from './config/load.ts';
+import { storageOptions } from './config/options/storage.ts';
 import { RunningConfig } from './config/reload.ts';
 import type { App } from './http/listener/app.ts';
 import { type Clock, pause, systemClock } from './lib/clock.ts';
 import { didYouMean } from './lib/text/did-you-mean.ts';
-import { createLogger } from './observability/line-logger.ts';
+import { createLogger, writeToStandardError } from './observability/line-logger.ts';
 import { openServices } from './server/open-services.ts';
 
 export { SundewError } from './client/client.ts';
@@ -27,38 +30,44 @@ export const open: OpenDatabase = async (directory, options = {}) => {
   // The program may change it later.
   const workingDirectory = process.cwd();
   const absolute = (path: string) => resolve(workingDirectory, path);
-  const load = () =>
-    loadConfig({
+  const file = { file: 'settings', readFile: () => JSON.stringify(settings) };
+  const load = () => {
+    refuseDirectory(readConfigFile(file.file, file.readFile));
+    return loadConfig({
+      ...file,
       absolute,
       flags: new Map([['--data-dir', absolute(directory)]]),
       environment: {},
-      file: 'settings',
-      readFile: () => JSON.stringify(settings),
       isOwn: true,
     });
+  };
   const config = new RunningConfig(load(), load);
   const clock = systemClock;
   const logger = createLogger({
     level: config.config.logLevel,
     format: 'json',
     clock,
-    write: log ?? (() => undefined),
+    write: log === undefined ? () => undefined : outlived(log),
   });
   const closing = Promise.withResolvers<void>();
   let isClosing = false;
+  const ofClient = new WeakSet<Request>();
   const client = clientOver({
-    transport: (request) => handler(request),
+    transport: (request) => {
+      ofClient.add(request);
+      return handler(request);
+    },
     url: origin,
     headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
     ...(retries === undefined ? {} : { retries }),
   });
   const services = await openServices({ config, logger, clock, socket: undefined });
   const { app, database } = services;
-  const handler = async (request: Request) => (isClosing ? closedAnswer() : await app.handle(request));
+  const handler = async (request: Request) => (isClosing ? closedAnswer(request) : await app.handle(request));
   const close = async () => {
     if (!isClosing) {
       isClosing = true;
-      drain(app, config.config.drainDeadlineMs, clock)
+      drain(app, { deadlineMs: config.config.drainDeadlineMs, clock, ofClient })
         .then(() => services.close())
         .then(closing.resolve, closing.reject);
     }
@@ -114,16 +123,68 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }
 
-/** Not retryable, as that of a server that stops is: nothing comes back here. */
-function closedAnswer(): Response {
-  const message = 'the database was closed; open it again';
-  return Response.json({ code: 'unavailable', error: message, message, retryable: false }, { status: 503 });
+/** Throws `ConfigError` where the settings name another directory: that of the call is the one that is opened. */
+function refuseDirectory(settings: ReadonlyMap<string, unknown>): void {
+  const { key, aliases = [] } = storageOptions.dataDir;
+  const named = [key, ...aliases].find((name) => settings.has(name));
+  if (named === undefined) return;
+  throw new ConfigError(
+    `the settings have "${named}", but the first argument of "open" names the directory; leave the setting out`,
+  );
 }
 
-/** Refuses new requests and waits for the others; those that are still open at the deadline are answered `unavailable`. */
-async function drain({ inFlight }: App, deadlineMs: number, clock: Clock): Promise<void> {
+/** Takes lines as the callback of the program does, and outlives what that throws: the first error is told, and nothing stops. */
+function outlived(log: (line: string) => unknown): (line: string) => void {
+  let isTold = false;
+  const tell = (error: unknown) => {
+    if (isTold) return;
+    isTold = true;
+    const reason = error instanceof Error ? error.message : String(error);
+    writeToStandardError(`sundew: the callback "log" has failed, and lines of the log are lost: ${reason}\n`);
+  };
+  return (line) => {
+    try {
+      const returned = log(line);
+      if (returned instanceof Promise) returned.catch(tell);
+    } catch (error) {
+      tell(error);
+    }
+  };
+}
+
+const closedMessage = 'the database was closed; open it again';
+
+/** Not retryable, as that of a server that stops is: nothing comes back here. */
+function closedAnswer({ method }: Request): Response {
+  const message = closedMessage;
+  const body = JSON.stringify({ code: 'unavailable', error: message, message, retryable: false });
+  const headers = { 'content-type': 'application/json' };
+  return new Response(method === 'HEAD' ? null : body, { status: 503, headers });
+}
+
+interface Drain {
+  readonly deadlineMs: number;
+  readonly clock: Clock;
+  /** The requests of the client of this process. */
+  readonly ofClient: WeakSet<Request>;
+}
+
+/**
+ * Refuses new requests and waits for the others; those that are still open at the deadline are answered `unavailable`. Scans of the
+ * client end at once: the program that closes the database may never take their next page.
+ */
+async function drain({ inFlight }: App, { deadlineMs, clock, ofClient }: Drain): Promise<void> {
   inFlight.refuseNew();
+  const closed = new SundewError('unavailable', closedMessage, {
+    status: 503,
+    retryable: false,
+    retryAfterMs: undefined,
+    requestId: undefined,
+  });
   const startedMs = clock.monotonicMs();
-  while (inFlight.count > 0 && clock.monotonicMs() - startedMs < deadlineMs) await pause(clock, pollMs);
+  while (inFlight.count > 0 && clock.monotonicMs() - startedMs < deadlineMs) {
+    inFlight.cutPages(closed, (request) => ofClient.has(request));
+    await pause(clock, pollMs);
+  }
   inFlight.expireAll();
 }

@@ -1,4 +1,4 @@
-import { connectionFailed } from './sundew-error.ts';
+import { connectionFailed, SundewError } from './sundew-error.ts';
 
 /** The lines of a body as they arrive, without their ends. Ending the iteration cancels the body. */
 export async function* linesOf(response: Response, signal?: AbortSignal): AsyncGenerator<string> {
@@ -30,7 +30,8 @@ async function read(reader: Pick<ReadableStreamDefaultReader<Uint8Array>, 'read'
     return await reader.read();
   } catch (error) {
     signal?.throwIfAborted();
-    throw connectionFailed(error);
+    // That of a database in this process which was closed.
+    throw error instanceof SundewError ? error : connectionFailed(error);
   }
 }
 

@@ -3,7 +3,6 @@ import type { Origin } from '../../access/authentication/authenticator.ts';
 import { keyIdIn } from '../../access/authentication/credentials.ts';
 import type { AccessLevel } from '../../access/grants.ts';
 import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
-import type { ServiceError } from '../../protocol/service-error.ts';
 import type { OpenStream, Route, RouteContext, StreamOptions } from '../routing/route.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
 import { namesMsgpack } from './msgpack/msgpack-answer.ts';
@@ -14,7 +13,7 @@ const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
 /** Services of the application that an exchange uses. */
 export interface ExchangeHost {
   /** Begins an answer that outlives its handler. */
-  openStream(exchange: Exchange, onStop: (error: ServiceError) => void, options?: StreamOptions): OpenStream;
+  openStream(exchange: Exchange, onStop: (error: Error) => void, options?: StreamOptions): OpenStream;
   /** The address of a client. */
   clientOf(request: Request): string | undefined;
   /** Counts bytes of an answer that are about to be held whole, see `QueryCaller`. */
@@ -104,7 +103,7 @@ export class Exchange
     this.timings += `${stage};dur=${durationMs.toFixed(2)}, `;
   }
 
-  openStream(onStop: (error: ServiceError) => void, options?: StreamOptions): OpenStream {
+  openStream(onStop: (error: Error) => void, options?: StreamOptions): OpenStream {
     return this.#host.openStream(this, onStop, options);
   }
 }

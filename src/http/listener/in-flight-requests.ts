@@ -21,7 +21,7 @@ export type ExtendIdle = (request: Request, seconds: number) => void;
 /** An answer that goes on after its handler has returned. */
 interface OpenAnswer {
   /** Ends it with an error. */
-  readonly stop: (error: ServiceError) => void;
+  readonly stop: (error: Error) => void;
   /** Throws where its caller may not have it any more. */
   readonly requireCaller: () => void;
   /** Its connection may be silent for as long as it likes; otherwise the runtime closes one on which nothing moves. */
@@ -92,7 +92,8 @@ export class InFlightRequest {
 /** Admission and deadlines of all requests; one timer for all of them. */
 export class InFlightRequests {
   readonly #open = new Set<InFlightRequest>();
-  readonly #streams = new Set<OpenAnswer>();
+  /** Open answers with their requests. */
+  readonly #streams = new Map<OpenAnswer, Request>();
   readonly #clock: Clock;
   readonly #options: InFlightOptions;
   readonly #extendIdle: ExtendIdle;
@@ -207,12 +208,19 @@ export class InFlightRequests {
       'the server stopped before the request was done; a write may have been applied',
     );
     for (const entry of this.#open) entry.expire(error);
-    for (const { stop } of [...this.#streams]) stop(error);
+    for (const { stop } of [...this.#streams.keys()]) stop(error);
+  }
+
+  /** Ends answers that are read as their clients take them, of the requests that are meant. */
+  cutPages(error: Error, isMeant: (request: Request) => boolean): void {
+    for (const [{ stop, mayBeSilent }, request] of [...this.#streams]) {
+      if (!mayBeSilent && isMeant(request)) stop(error);
+    }
   }
 
   /** Counts an answer that outlives its handler, and returns what ends that. */
   openStream(request: Request, answer: OpenAnswer): () => void {
-    this.#streams.add(answer);
+    this.#streams.set(answer, request);
     if (answer.mayBeSilent) this.#extendIdle(request, silentForever);
     this.#sweepLater();
     return () => {
@@ -253,7 +261,7 @@ export class InFlightRequests {
         this.#extendIdle(entry.request, Math.max(extendSeconds, this.#keepAliveSeconds));
       }
     }
-    for (const { requireCaller, stop } of [...this.#streams]) {
+    for (const { requireCaller, stop } of [...this.#streams.keys()]) {
       try {
         requireCaller();
       } catch (error) {

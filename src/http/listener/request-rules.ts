@@ -19,7 +19,7 @@ import { type OriginGuard, openTo } from './origin-guard.ts';
 import type { Reply } from './reply.ts';
 import { announcedLength, incomplete, isReadWhole, lengthOfCall, readBody } from './request-body.ts';
 import { checkDecoding, pathOf } from './request-path.ts';
-import { toReply, toResponse } from './response.ts';
+import { toHeadResponse, toReply, toResponse } from './response.ts';
 import { heldBytes, isLarge, streamedReply } from './streams/large-reply.ts';
 
 /** One answered request. `route` is the pattern, never the path, so that its values are bounded. */
@@ -122,7 +122,7 @@ export class RequestRules implements ExchangeHost {
     return this.#isInferencePath(path) ? inferenceErrorReply : errorReply;
   }
 
-  openStream(exchange: Exchange, stop: (error: ServiceError) => void, { mayBeSilent = true } = {}) {
+  openStream(exchange: Exchange, stop: (error: Error) => void, { mayBeSilent = true } = {}) {
     const requireCaller = () => this.#requireCaller(exchange);
     return {
       end: this.inFlight.openStream(exchange.request, { stop, requireCaller, mayBeSilent }),
@@ -292,7 +292,8 @@ export class RequestRules implements ExchangeHost {
     const durationMs = this.#options.clock.monotonicMs() - exchange.startedMs;
     this.#report(exchange, answer.status, durationMs);
     this.#options.audit?.(exchange, answer.status);
-    const response = toResponse(answer, exchange, durationMs);
+    const isHead = exchange.isCall && exchange.request.method === 'HEAD';
+    const response = (isHead ? toHeadResponse : toResponse)(answer, exchange, durationMs);
     // The headers of a response are asked for only where something is added: the runtime then has to build them.
     if (isInferenceRoute(exchange.route)) addInferenceHeaders(response.headers, durationMs, this.#options.permits);
     // The runtime closes the socket when asked to, but does not say so.

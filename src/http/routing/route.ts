@@ -69,7 +69,7 @@ export interface RouteContext<Params, Query, Body> {
    * For an answer that goes on after the handler has returned. `onStop` is told when the server stops, and within a second or so
    * when the caller may not have the answer any more.
    */
-  openStream(onStop: (error: ServiceError) => void, options?: StreamOptions): OpenStream;
+  openStream(onStop: (error: Error) => void, options?: StreamOptions): OpenStream;
 }
 
 export interface StreamOptions {

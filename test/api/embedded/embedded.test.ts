@@ -90,6 +90,74 @@ describe('a database in this process', () => {
     expect((await db.handler(new Request('http://any/db/v1/tables'))).status).toBe(503);
   });
 
+  test('ends the scans that the program has left open when it closes, with the error of a closed one', async () => {
+    using directory = new TemporaryDirectory();
+    const db = await open(directory.path, { settings, retries: 0 });
+    const table = await db.createTable('notes');
+    const body = 'x'.repeat(4_096);
+    for (const part of ['a', 'b', 'c']) {
+      const keys = Array.from({ length: 500 }, (_, at) => `${part}${String(at).padStart(4, '0')}`);
+      await table.batch({ inserts: Object.fromEntries(keys.map((key) => [key, { body }])) });
+    }
+    const left = table.scan();
+    await left.next();
+    // Its answer is there when the database closes, and nothing of it was read.
+    const unread = table.scan();
+    const first = unread.next();
+    const startedMs = performance.now();
+    await db.close();
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
+    const closed = { code: 'unavailable', retryable: false, message: 'the database was closed; open it again' };
+    const rest = async (scan: typeof left) => {
+      for await (const _ of scan);
+    };
+    expect(await told(rest(left))).toMatchObject(closed);
+    expect(await told(first.then(() => rest(unread)))).toMatchObject(closed);
+    await using again = await open(directory.path, { settings });
+    expect(await again.table('notes').get('a0000')).toEqual({ body });
+  });
+
+  test('lets a request of its handler be answered whole while it closes', async () => {
+    using directory = new TemporaryDirectory();
+    const db = await open(directory.path, { settings });
+    await db.createTable('notes');
+    const inserts = Object.fromEntries(Array.from({ length: 900 }, (_, at) => [`k${at}`, { body: 'x'.repeat(4_096) }]));
+    await db.table('notes').batch({ inserts });
+    const scan = await db.handler(new Request('http://any/db/v1/tables/notes/documents', { method: 'POST' }));
+    const closing = db.close();
+    expect((await scan.text()).trim().split('\n')).toHaveLength(900);
+    await closing;
+  });
+
+  test.each([
+    ['throws', '() => { throw new Error("full"); }'],
+    ['rejects', '() => Promise.reject(new Error("full"))'],
+  ])(
+    'goes on when its log %s, and says so once',
+    async (_how, log) => {
+      using directory = new TemporaryDirectory();
+      const script = `
+      const { open } = await import(${JSON.stringify(new URL('../../../src/embedded.ts', import.meta.url).href)});
+      const settings = { storage: { reserve: 0 }, log: { level: 'debug' } };
+      await using db = await open(${JSON.stringify(directory.path)}, { settings, log: ${log} });
+      const table = await db.createTable('notes');
+      await table.put('a', { text: 'tea' }, { sync_level: 'full_text' });
+      console.log(JSON.stringify(await table.get('a')));
+    `;
+      const child = Bun.spawn([process.execPath, '-e', script], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        timeout: processMs,
+      });
+      const said = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+      expect([await child.exited, ...said]).toEqual([
+        0,
+        '{"text":"tea"}\n',
+        'sundew: the callback "log" has failed, and lines of the log are lost: full\n',
+      ]);
+    },
+    processMs,
+  );
+
   test('leaves nothing open behind a service that cannot be opened', async () => {
     using directory = new TemporaryDirectory();
     const audit = { file: join(directory.path, 'none/audit.jsonl') };
@@ -123,6 +191,10 @@ describe('a database in this process', () => {
     expect(String(error)).toContain('did you mean storage.reserve?');
     const unknown = await told(open(directory.path, { settings: { strage: { reserve: 0 } } }));
     expect(String(unknown)).toContain('settings has an unknown key "strage.reserve"; did you mean storage.reserve?');
+    const otherDirectory = await told(open(directory.path, { settings: { storage: { data_dir: './elsewhere' } } }));
+    expect(String(otherDirectory)).toContain(
+      'the settings have "storage.data_dir", but the first argument of "open" names the directory',
+    );
     process.env.SUNDEW__NOT__AN__OPTION = 'x';
     try {
       await using _db = await open(directory.path, { settings });
@@ -196,6 +268,30 @@ describe('its handler', () => {
     } finally {
       await app.stop(true);
     }
+  });
+
+  test('answers HEAD as a server does: status and headers of GET, and no body', async () => {
+    await using server = await startTestServer();
+    using directory = new TemporaryDirectory();
+    await using db = await open(directory.path, { settings });
+    const overHttp = (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init);
+    const here = (path: string, init: RequestInit) => db.handler(new Request(`http://any${path}`, init));
+    const ask = async (send: typeof here, path: string, method: string) => {
+      const response = await send(path, { method });
+      const names = ['content-type', 'content-length', 'cache-control'];
+      return [response.status, ...names.map((name) => response.headers.get(name)), await response.text()];
+    };
+    for (const send of [overHttp, here]) {
+      await send('/db/v1/tables/notes', { method: 'POST', body: '{}' });
+      await send('/db/v1/tables/notes/batch', { method: 'POST', body: '{"inserts": {"a": {"text": "thé"}}}' });
+    }
+    for (const path of ['/db/v1/tables/notes/documents/a', '/db/v1/tables/none', '/nowhere', '/healthz']) {
+      const answer = await ask(here, path, 'HEAD');
+      expect([path, ...answer]).toEqual([path, ...(await ask(overHttp, path, 'HEAD'))]);
+      expect([answer.at(-1), (await ask(here, path, 'GET')).at(-1)]).toEqual(['', expect.stringMatching(/./)]);
+    }
+    await db.close();
+    expect((await ask(here, '/healthz', 'HEAD')).at(-1)).toBe('');
   });
 
   test('takes a body whose length no header names', async () => {
