@@ -345,7 +345,7 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
         faults.disk(event.condition);
         return storage?.keepUp();
       case 'refusal':
-        faults.refusal(event.rangeId, event.reason);
+        faults.refusal(event.file, event.reason);
         return storage?.keepUp();
       case 'redone':
         faults.caughtUp(event.write.rangeId);

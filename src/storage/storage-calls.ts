@@ -11,7 +11,7 @@ import type {
   TableRecord,
 } from './catalog/catalog-records.ts';
 import type { RangeSnapshot } from './range/range-snapshot.ts';
-import type { AppliedWrite, FeedPage, RangeId, WriteRequest } from './write-request.ts';
+import type { AppliedWrite, FeedPage, RangeId, RefusedFile, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
 import type { DiskCondition } from './writer/disk-space.ts';
 
@@ -214,8 +214,8 @@ export type StorageEvent =
   | { kind: 'long-wal'; path: string }
   /** The disk takes no writes any more, or takes them again. */
   | { kind: 'disk'; condition: DiskCondition }
-  /** The file of a range refuses writes, for this reason, or takes them again. */
-  | { kind: 'refusal'; rangeId: RangeId; reason: string | undefined }
+  /** A file refuses writes, for this reason, or takes them again. */
+  | { kind: 'refusal'; file: RefusedFile; reason: string | undefined }
   /** A range has taken a committed write later than it was answered. */
   | { kind: 'redone'; write: AppliedWrite }
   /** Commits since the last of these events. */

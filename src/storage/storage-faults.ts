@@ -4,7 +4,7 @@ import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { DataDirectory } from './directory/data-directory.ts';
 import type { OpenedRange } from './storage-calls.ts';
 import type { ReadSource } from './storage-error.ts';
-import type { RangeId } from './write-request.ts';
+import type { RangeId, RefusedFile } from './write-request.ts';
 import type { DiskCondition } from './writer/disk-space.ts';
 
 /** Says to `health` what the calls of an open data directory meet. */
@@ -55,16 +55,18 @@ export class StorageFaults {
     this.health.raise({ kind: 'redo_pending', rangeId, blocks: 'nothing', message });
   }
 
-  /** The file of a range refuses writes, for this reason, or takes them again. */
-  refusal(rangeId: RangeId, reason: string | undefined): void {
-    if (reason === undefined) this.health.clear('writes_refused', { rangeId });
-    else
-      this.health.raise({
-        kind: 'writes_refused',
-        rangeId,
-        blocks: 'writes',
-        message: `it refuses writes: ${reason}`,
-      });
+  /** A file refuses writes, for this reason, or takes them again. */
+  refusal(file: RefusedFile, reason: string | undefined): void {
+    const subject = file === 'catalog' ? {} : { rangeId: file };
+    if (reason === undefined) {
+      this.health.clear('writes_refused', subject);
+      return;
+    }
+    const what =
+      file === 'catalog'
+        ? 'the catalog refuses writes, and with it changes of tables and writes over several ranges'
+        : 'it refuses writes';
+    this.health.raise({ kind: 'writes_refused', ...subject, blocks: 'writes', message: `${what}: ${reason}` });
   }
 
   caughtUp(rangeId: RangeId): void {

@@ -3,6 +3,9 @@ import type { ConstrainedTable } from './constrained-table.ts';
 /** Number of a range, given by the catalog and never used again. */
 export type RangeId = number;
 
+/** A file that may refuse writes alone: that of a range, or the catalog. */
+export type RefusedFile = RangeId | 'catalog';
+
 /** Names a request, so that it takes effect once however often it is sent. */
 export interface RequestKey {
   /** The client that chose the key; keys of different clients never collide. */

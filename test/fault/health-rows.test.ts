@@ -167,6 +167,35 @@ describe('everybody hears of', () => {
     timeout,
   );
 
+  test.each(['EACCES', 'EROFS', 'EIO', 'EFBIG'] as const)(
+    'a catalog that refuses writes by %s, until it takes them: documents are written and read meanwhile',
+    async (action) => {
+      using place = new FaultPlace();
+      await filled(place);
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const refusal = place.control.arm({ calls: ['write'], path: '/catalog.db-wal$', action });
+      expect(await wire.send('POST', '/db/v1/tables/u', {})).toMatchObject({
+        status: 503,
+        body: { code: 'unavailable' },
+      });
+      const found = await status(server);
+      expect(found).toMatchObject({ health: 'unhealthy', disk: { health: 'unhealthy' }, ranges: [] });
+      expect(found.message).toContain('the catalog refuses writes');
+      expect(JSON.stringify(found)).not.toContain(place.directory);
+      expect(await readiness(server)).toEqual([503, ['storage']]);
+      expect(await metric(server, 'sundew_standing_faults{kind="writes_refused"} 1')).toBe(true);
+      expect(logOf(server)).toContainEqual(expect.objectContaining({ level: 'error', fault: 'writes_refused' }));
+      expect((await wire.batch('t', { inserts: { c: { note: 'third' } } })).status).toBe(201);
+      expect((await wire.lookup('t', 'c'))?.document).toHaveProperty('note', 'third');
+      refusal.disarm();
+      await until(async () => (await readiness(server))[0] === 200);
+      expect(await status(server)).toMatchObject({ health: 'healthy', message: '' });
+      expect(await wire.send('POST', '/db/v1/tables/u', {})).toMatchObject({ status: 200, body: { name: 'u' } });
+    },
+    timeout,
+  );
+
   test(
     'a file of documents that refuses what its log holds at the start: the log stays, and all is served',
     async () => {

@@ -35,6 +35,8 @@ export interface RedoRow {
 export class CatalogFile {
   readonly queries: CatalogQueries;
   readonly wal: WalMaintenance;
+  /** Told of a transaction that the file did not take; returns what is thrown. */
+  onFailed: (error: unknown) => unknown = (error) => error;
   readonly #jobs: JobTable;
   readonly #access: AccessTable;
   readonly path: string;
@@ -210,17 +212,26 @@ export class CatalogFile {
   #change<Result>(body: () => Result): Result {
     const { begin, commit, rollback } = this.#statements;
     this.wal.checkPlace();
-    begin.run();
+    this.#takes(() => begin.run());
     try {
       const result = body();
       failpoint('catalog.before-commit');
-      commit.run();
+      this.#takes(() => commit.run());
       failpoint('catalog.after-commit');
       this.wal.wrote(changeBytes, 1);
       return result;
     } catch (error) {
       if (this.#database.inTransaction) rollback.run();
       throw error;
+    }
+  }
+
+  /** The files of ranges may fail as well, while a table is made. */
+  #takes(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      throw this.onFailed(error);
     }
   }
 

@@ -21,7 +21,7 @@ import type { DiskSpace } from './disk-space.ts';
 import type { LogRoom } from './log-room.ts';
 import { encodeRedo, type RedoPart } from './redo-record.ts';
 import type { RedoRunner } from './redo-runner.ts';
-import type { RefusedRanges } from './refused-ranges.ts';
+import type { RefusedFiles } from './refused-files.ts';
 import type { WritableRange, WritableRanges } from './writable-ranges.ts';
 
 /** One request on its way through the writer. */
@@ -40,7 +40,7 @@ interface AppendDeps {
   catalog: CatalogFile;
   commits: CommitTimings;
   redo: RedoRunner;
-  refused: RefusedRanges;
+  refused: RefusedFiles;
   space: DiskSpace;
   room: LogRoom;
   heads: AcknowledgedHeads;

@@ -11,7 +11,7 @@ import { sequenceAt } from '../sequence-at.ts';
 import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
 import { insufficientStorage, isFullDisk, isReadOnly, isSqliteError, translateStorageError } from '../storage-error.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
-import type { RangeId } from '../write-request.ts';
+import type { RangeId, RefusedFile } from '../write-request.ts';
 import { AcknowledgedHeads } from './acknowledged-heads.ts';
 import { AppendRunner } from './append-runner.ts';
 import { CommitTimings } from './commit-timings.ts';
@@ -19,7 +19,7 @@ import { DiskSpace } from './disk-space.ts';
 import { LogRoom } from './log-room.ts';
 import { RangeCuts } from './range-cuts.ts';
 import { RedoRunner } from './redo-runner.ts';
-import { RefusedRanges } from './refused-ranges.ts';
+import { RefusedFiles } from './refused-files.ts';
 import { WritableRanges } from './writable-ranges.ts';
 
 type StorageCall = IncomingCall<StorageCalls>;
@@ -52,7 +52,7 @@ interface Running {
   catalog: CatalogFile;
   ranges: WritableRanges;
   redo: RedoRunner;
-  refused: RefusedRanges;
+  refused: RefusedFiles;
   runner: AppendRunner;
   space: DiskSpace;
   room: LogRoom;
@@ -242,8 +242,9 @@ export class StorageWriter {
     const heads = new AcknowledgedHeads(this.#clock, (changed) => this.#saveHeads(changed));
     const lock = new HeldFile(directory.lockFile);
     const room = new LogRoom({ ranges, catalog, space, report });
-    const onChange = (rangeId: RangeId, reason?: string) => this.#server.emit({ kind: 'refusal', rangeId, reason });
-    const refused = new RefusedRanges({ ranges, redo, report, onChange });
+    const onChange = (file: RefusedFile, reason?: string) => this.#server.emit({ kind: 'refusal', file, reason });
+    const refused = new RefusedFiles({ ranges, catalog, redo, report, onChange });
+    catalog.onFailed = (error) => refused.noteCatalog(error);
     const runner = new AppendRunner({
       ranges,
       catalog,

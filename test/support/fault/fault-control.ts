@@ -32,7 +32,7 @@ export interface FaultRule {
   /** A part of the file's path, or with a `$` behind it the path's end; '' is every file. */
   path: string;
   /** The effect on a matching call: fail with this errno, claim success and do nothing, or kill the process. */
-  action: 'EACCES' | 'EBUSY' | 'EIO' | 'EMFILE' | 'ENOMEM' | 'ENOSPC' | 'EROFS' | 'drop' | 'kill';
+  action: 'EACCES' | 'EBUSY' | 'EFBIG' | 'EIO' | 'EMFILE' | 'ENOMEM' | 'ENOSPC' | 'EROFS' | 'drop' | 'kill';
   /** It acts only while this file exists. */
   while?: string;
   /** Matching calls that pass before the rule acts. Default 0. */
