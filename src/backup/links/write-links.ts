@@ -33,7 +33,8 @@ export async function writeLinks(
       );
       written.push({ index, file });
     } finally {
-      await rm(path, { force: true });
+      // A disk that takes no writes removes nothing; the next start does.
+      await rm(path, { force: true }).catch(() => undefined);
     }
   }
   return written;
