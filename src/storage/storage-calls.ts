@@ -197,7 +197,7 @@ export type StorageCalls = {
   removeExpiredJobs: [{ nowMs: number }, undefined];
   /** Subjects and their grants. */
   changeAccess: [AccessChange, undefined];
-  /** Raises the high-water mark of the wall clock. */
+  /** Notes the wall time. */
   noteWallClock: [{ nowMs: number }, undefined];
   /** A copy that `StorageEvent` asked for has ended; `failure` is SQLite's code, when it failed. */
   walCheckpointed: [{ path: string; failure?: string }, undefined];

@@ -1,4 +1,6 @@
+import { Database } from 'bun:sqlite';
 import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test';
+import { join } from 'node:path';
 import { JobRunner } from '../../src/jobs/job-runner.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
 import { TtlRewrite } from '../../src/tables/upkeep/ttl-rewrite.ts';
@@ -158,6 +160,30 @@ describe('a TTL', () => {
     expect(after.logLines.some((line) => line.includes('the clock jumped'))).toBe(true);
     expect((await keysEverywhere(after)).looked[0]).toBe(404);
   });
+
+  test('a wrong clock that was believed once does not hide the same jump at a later start', async () => {
+    using directory = new TemporaryDirectory();
+    const clock = new FakeClock();
+    {
+      await using before = await startTestServer({ clock, directory: directory.path });
+      await before.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h' } } });
+      for (const byMs of [24 * hourMs, -24 * hourMs]) {
+        clock.jump(byMs);
+        // A while in which expired documents stay on disk; the jump is believed behind it.
+        await until(async () => {
+          await clock.advance(60_000);
+          return Math.abs(notedWallClock(directory.path) - clock.nowMs()) < hourMs;
+        }, 20_000);
+      }
+      await before.send('POST', '/db/v1/tables/t/batch', { inserts: { young: { n: 1 } } });
+    }
+    const later = new FakeClock(clock.nowMs() + 24 * hourMs);
+    await using after = await startTestServer({ clock: later, directory: directory.path });
+    expect(after.logLines.some((line) => line.includes('the clock jumped'))).toBe(true);
+    await later.advance(60_000);
+    later.jump(-24 * hourMs);
+    expect((await after.send('GET', '/db/v1/tables/t/lookup/young')).status).toBe(200);
+  });
 });
 
 describe('another TTL field', () => {
@@ -197,3 +223,11 @@ describe('another TTL field', () => {
     await rewritten(server);
   });
 });
+
+function notedWallClock(directory: string): number {
+  using database = new Database(join(directory, 'catalog.db'), { readonly: true });
+  const row = database.query("SELECT value FROM counters WHERE name = 'wall_clock_ms'").get() as {
+    value: number;
+  } | null;
+  return row?.value ?? 0;
+}

@@ -3,6 +3,7 @@ import { StartReplay } from '../../indexing/start-replay.ts';
 import { JobRunner } from '../../jobs/job-runner.ts';
 import { EdgeSweeper } from '../../tables/graph/edge-sweeper.ts';
 import type { TableService } from '../../tables/table-service.ts';
+import { ClockGuard } from '../../tables/upkeep/clock-guard.ts';
 import { Scrubber } from '../../tables/upkeep/scrubber.ts';
 import { TtlSweeper } from '../../tables/upkeep/ttl-sweeper.ts';
 import type { DatabaseCore } from './database-core.ts';
@@ -35,24 +36,34 @@ export function buildJobs({ storage, clock, limits, logger }: DatabaseCore): Job
   });
 }
 
+/** Tells the sweepers the time, but for a while after a jump of the clock. */
+export function buildClockGuard({ storage, clock, limits, logger }: DatabaseCore): ClockGuard {
+  return new ClockGuard({
+    clock,
+    limits,
+    notedMs: storage.catalog.notedWallClock(),
+    onJump: (jumpMs) =>
+      logger.warn('the clock jumped; expired documents stay on disk for a while', { jump_ms: jumpMs }),
+  });
+}
+
 /** Removes expired documents from disk. */
 export function buildSweeper(
   { storage, log, clock, limits, logger, metrics }: DatabaseCore,
   tables: TableService,
+  guard: ClockGuard,
 ): TtlSweeper {
   return new TtlSweeper({
     tables: () => tables.all(),
     log,
-    wallClockMark: storage.catalog.wallClockMark(),
     noteWallClock: (nowMs) => storage.catalog.noteWallClock(nowMs),
     clock,
+    guard,
     limits,
     onSwept(table, documents) {
       metrics.increment('ttlDeleted', [], documents);
       logger.debug('expired documents removed', { table, documents });
     },
-    onPaused: (jumpMs) =>
-      logger.warn('the clock jumped; expired documents stay on disk for a while', { jump_ms: jumpMs }),
     onFailed: (table, error) => logger.warn('expired documents could not be removed', { table }, error),
   });
 }
@@ -61,14 +72,14 @@ export function buildSweeper(
 export function buildEdgeSweeper(
   { log, clock, limits, logger }: DatabaseCore,
   tables: TableService,
-  ttl: TtlSweeper,
+  guard: ClockGuard,
 ): EdgeSweeper {
   return new EdgeSweeper({
     tables: () => tables.all(),
     log,
     clock,
     limits,
-    isPaused: () => ttl.paused,
+    guard,
     onSwept: (table, edges) => logger.debug('edges removed that had expired or lost their target', { table, edges }),
     onFailed: (table, error) => logger.warn('edges could not be removed', { table }, error),
   });

@@ -35,7 +35,7 @@ import type { TtlSweeper } from '../../tables/upkeep/ttl-sweeper.ts';
 import { BatchWriter } from '../../tables/writes/batch-writer.ts';
 import type { TableOf } from '../observability/service-health.ts';
 import { logSlowQuery } from '../observability/slow-query-log.ts';
-import { buildEdgeSweeper, buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
+import { buildClockGuard, buildEdgeSweeper, buildReplay, buildScrubber, buildSweeper } from './background-services.ts';
 import { type DatabaseCore, type DatabaseOptions, openCore, serviceFailed } from './database-core.ts';
 import { openTables } from './open-tables.ts';
 
@@ -79,8 +79,9 @@ export interface Database {
 export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const failed = Promise.withResolvers<void>();
   const { core, tables, pool, jobs, enrichment } = await openParts(given, () => failed.resolve());
-  const sweeper = buildSweeper(core, tables);
-  const edgeSweeper = buildEdgeSweeper(core, tables, sweeper);
+  const guard = buildClockGuard(core);
+  const sweeper = buildSweeper(core, tables, guard);
+  const edgeSweeper = buildEdgeSweeper(core, tables, guard);
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);
   const writes = buildWrites(core, tables, enrichment);

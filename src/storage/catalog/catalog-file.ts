@@ -83,9 +83,9 @@ export class CatalogFile {
     });
   }
 
-  /** The mark only rises; what it is for is the caller's. */
+  /** The last one counts: one that a wrong clock has made must not hide the next jump. */
   noteWallClock(nowMs: number): void {
-    this.#change(() => this.#raise('wall_clock_ms', nowMs));
+    this.#change(() => this.#statements.set.run('wall_clock_ms', nowMs));
   }
 
   /** A small write, to learn whether the disk takes any. */
@@ -374,6 +374,9 @@ function prepare(database: Database) {
       'UPDATE tables SET last_part_id = last_part_id + 1 WHERE id = ? RETURNING last_part_id AS partId',
     ),
     counter: statement('SELECT value FROM counters WHERE name = ?'),
+    set: statement(
+      'INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+    ),
     raise: statement(
       'INSERT INTO counters (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)',
     ),

@@ -100,8 +100,8 @@ export class CatalogStore {
     return this.#channel.call('changeTable', change);
   }
 
-  /** The greatest wall time that was ever noted, milliseconds since 1970; 0 before the first. */
-  wallClockMark(): number {
+  /** The wall time that was noted last, milliseconds since 1970; 0 before the first. */
+  notedWallClock(): number {
     return this.#reading.counter('wall_clock_ms');
   }
 

@@ -8,6 +8,7 @@ import { FrameBuilder, rowKind } from '../../lib/document-frame.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { EdgeUpkeep, RangeWrite } from '../../storage/write-request.ts';
 import type { Table } from '../table.ts';
+import type { ClockGuard } from '../upkeep/clock-guard.ts';
 import { OpenGraph } from './open-graph.ts';
 
 interface EdgeSweeperDeps {
@@ -15,8 +16,7 @@ interface EdgeSweeperDeps {
   log: RangeLog;
   clock: Clock;
   limits: LimitOptions;
-  /** True after a jump of the clock: expired edges are then not removed yet. */
-  isPaused(): boolean;
+  guard: ClockGuard;
   onSwept(tableName: string, edges: number): void;
   onFailed(tableName: string, error: unknown): void;
 }
@@ -85,14 +85,15 @@ export class EdgeSweeper implements Service {
     ranges: readonly IndexedRange[],
     signal: AbortSignal,
   ): Promise<{ edges: number; isClean: boolean }> {
-    const { clock, limits, isPaused } = this.#deps;
+    const { limits, guard } = this.#deps;
     const { ttlMs, partId, edgeTypes } = graph.definition;
     const keepsEmpty = edgeTypes.some(({ field }) => field !== undefined);
     let edges = 0;
     for (let batch = 0; batch < batchesMax && !signal.aborted; batch += 1) {
       if ((await graph.waitUntilShown(signal)) !== undefined) return { edges, isClean: false };
+      const nowMs = guard.trustedMs();
       const expiredAtOrBeforeMs =
-        ttlMs === undefined || isPaused() ? undefined : clock.nowMs() - limits.ttlGraceMs - ttlMs;
+        ttlMs === undefined || nowMs === undefined ? undefined : nowMs - limits.ttlGraceMs - ttlMs;
       const { sources = [], total } = await graph.gone(limits.ttlSweepRowsMax, expiredAtOrBeforeMs, { signal });
       if (total === 0) return { edges, isClean: true };
       for (const [at, range] of ranges.entries()) {

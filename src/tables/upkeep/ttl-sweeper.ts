@@ -6,17 +6,16 @@ import type { RangeLog } from '../../replication/range-log.ts';
 import type { GraphWrites } from '../../storage/write-request.ts';
 import { graphWritesOf, hasGraphs } from '../graph/graph-writes.ts';
 import type { Table } from '../table.ts';
+import type { ClockGuard } from './clock-guard.ts';
 
 interface TtlSweeperDeps {
   tables: () => Table[];
-  /** The greatest wall time noted before this start, milliseconds since 1970; 0 for none. */
-  wallClockMark: number;
   noteWallClock(nowMs: number): Promise<void>;
   log: RangeLog;
   clock: Clock;
+  guard: ClockGuard;
   limits: LimitOptions;
   onSwept(tableName: string, documents: number): void;
-  onPaused(jumpMs: number): void;
   onFailed(tableName: string, error: unknown): void;
 }
 
@@ -27,17 +26,9 @@ interface TtlSweeperDeps {
 export class TtlSweeper implements Service {
   readonly name = 'ttl-sweeper';
   readonly #deps: TtlSweeperDeps;
-  #pausedUntilMs = Number.NEGATIVE_INFINITY;
-  #lastWallMs: number;
-  #lastMonotonicMs: number;
 
   constructor(deps: TtlSweeperDeps) {
     this.#deps = deps;
-    this.#lastWallMs = deps.clock.nowMs();
-    this.#lastMonotonicMs = deps.clock.monotonicMs();
-    // Over a restart only the noted time can tell; a long rest looks like a jump too, and then costs ten minutes.
-    const jumpMs = deps.wallClockMark === 0 ? 0 : this.#lastWallMs - deps.wallClockMark;
-    if (Math.abs(jumpMs) > deps.limits.clockJumpMs) this.#pause(jumpMs);
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -49,9 +40,10 @@ export class TtlSweeper implements Service {
 
   /** One pass over all tables with a TTL: at most one batch a range. Returns how many documents were removed. */
   async sweep(): Promise<number> {
-    if (this.#clockIsSuspect()) return 0;
+    const nowMs = this.#deps.guard.trustedMs();
+    if (nowMs === undefined) return 0;
     if (!this.#deps.tables().some((table) => table.ttlDurationMs !== undefined)) return 0;
-    await this.#noteClock();
+    await this.#noteClock(nowMs);
     let removed = 0;
     for (const table of this.#deps.tables()) {
       if (table.ttlDurationMs === undefined || table.closing.aborted) continue;
@@ -69,7 +61,9 @@ export class TtlSweeper implements Service {
   async #sweepTable(table: Table): Promise<number> {
     let removed = 0;
     for (const { rangeId } of table.ranges) {
-      const timeMs = this.#deps.clock.nowMs();
+      // A pass over many tables takes a while, in which the clock may jump.
+      const timeMs = this.#deps.guard.trustedMs();
+      if (timeMs === undefined) return removed;
       const bound = table.expiredAtOrBeforeMs(timeMs - this.#deps.limits.ttlGraceMs);
       if (bound === undefined) return removed;
       // A closed range is left closed until something in it has expired.
@@ -92,30 +86,12 @@ export class TtlSweeper implements Service {
 
   /** True after a jump of the clock: expired documents are then not deleted yet. */
   get paused(): boolean {
-    return this.#deps.clock.monotonicMs() < this.#pausedUntilMs;
+    return this.#deps.guard.trustedMs() === undefined;
   }
 
-  /** Compares how far the wall clock and the monotonic clock have come since the last pass. */
-  #clockIsSuspect(): boolean {
-    const { clock, limits } = this.#deps;
-    const wallMs = clock.nowMs();
-    const monotonicMs = clock.monotonicMs();
-    const jumpMs = wallMs - this.#lastWallMs - (monotonicMs - this.#lastMonotonicMs);
-    this.#lastWallMs = wallMs;
-    this.#lastMonotonicMs = monotonicMs;
-    if (Math.abs(jumpMs) > limits.clockJumpMs) this.#pause(jumpMs);
-    return this.paused;
-  }
-
-  #pause(jumpMs: number): void {
-    const { clock, limits, onPaused } = this.#deps;
-    this.#pausedUntilMs = clock.monotonicMs() + limits.clockJumpPauseMs;
-    onPaused(jumpMs);
-  }
-
-  async #noteClock(): Promise<void> {
+  async #noteClock(nowMs: number): Promise<void> {
     try {
-      await this.#deps.noteWallClock(this.#deps.clock.nowMs());
+      await this.#deps.noteWallClock(nowMs);
     } catch (error) {
       this.#deps.onFailed('', error);
     }
