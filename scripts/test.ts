@@ -1,4 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { setUpOrExit } from './setup.ts';
 
 // usage: bun scripts/test.ts [TIER...]
@@ -6,6 +7,7 @@ import { setUpOrExit } from './setup.ts';
 const root = Bun.fileURLToPath(new URL('../', import.meta.url));
 
 interface Outcome {
+  readonly output: string;
   readonly passed: number;
   readonly failed: number;
   /** The output of each failed test, for the end of the run. */
@@ -71,14 +73,21 @@ const withoutListener: readonly Tier[] = ['transport', 'embedded'];
 const allTiers = [...tiers, ...tiersByName];
 type Tier = (typeof allTiers)[number];
 
-/** Runs a command, lets its output through, and keeps it. */
-async function run(command: string[], cwd: string): Promise<{ output: string; code: number }> {
-  const child = Bun.spawn(command, { cwd, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NO_COLOR: '1' } });
+interface Command {
+  readonly words: readonly string[];
+  readonly cwd: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** Runs a command and keeps its output, which is let through at once where it runs alone, and else by `runTier`. */
+async function run({ words, cwd, environment }: Command): Promise<{ output: string; code: number }> {
+  const env = { ...process.env, ...environment, NO_COLOR: '1' };
+  const child = Bun.spawn([...words], { cwd, stdio: ['ignore', 'pipe', 'pipe'], env });
   const parts: string[] = [];
   const pass = async (stream: ReadableStream<Uint8Array>) => {
     const decoder = new TextDecoder();
     for await (const chunk of stream) {
-      process.stderr.write(chunk);
+      if (lanes === 1) process.stderr.write(chunk);
       parts.push(decoder.decode(chunk, { stream: true }));
     }
   };
@@ -110,12 +119,14 @@ function failuresIn(output: string): string[] {
 
 /** A command that failed without a failed test (it did not compile, it crashed) counts as one failure. */
 function outcome(passed: number, failed: number, { code, output }: { code: number; output: string }): Outcome {
-  if (code === 0) return { passed, failed, failures: [] };
-  return { passed, failed: Math.max(failed, 1), failures: failuresIn(output) };
+  if (code === 0) return { output, passed, failed, failures: [] };
+  return { output, passed, failed: Math.max(failed, 1), failures: failuresIn(output) };
 }
 
 async function runNative(): Promise<Outcome> {
-  const ended = await run(['cargo', 'test', '--release', '--locked', '--workspace', '--no-fail-fast'], `${root}native`);
+  // The examples are compiled by the lint, and the documentation has no tests.
+  const words = ['cargo', 'test', '--release', '--locked', '--workspace', '--lib', '--tests', '--no-fail-fast'];
+  const ended = await run({ words, cwd: `${root}native` });
   const count = (word: string) => sum(ended.output, new RegExp(`^test result:.*? (\\d+) ${word}`, 'gm'));
   return outcome(count('passed'), count('failed'), ended);
 }
@@ -124,9 +135,12 @@ async function runNative(): Promise<Outcome> {
 const testTimeoutMs = 120_000;
 
 async function runBun(tier: Tier, paths: string[]): Promise<Outcome> {
-  // Read by test/support/test-server.ts.
-  process.env.SUNDEW_TEST_TRANSPORT = withoutListener.includes(tier) ? 'in-process' : 'port';
-  const ended = await run([process.execPath, 'test', `--timeout=${testTimeoutMs}`, ...paths], root);
+  const ended = await run({
+    words: [process.execPath, 'test', `--timeout=${testTimeoutMs}`, ...paths],
+    cwd: root,
+    // Read by test/support/test-server.ts.
+    environment: { SUNDEW_TEST_TRANSPORT: withoutListener.includes(tier) ? 'in-process' : 'port' },
+  });
   const count = (word: string) => sum(ended.output, new RegExp(`^\\s*(\\d+) ${word}$`, 'gm'));
   return outcome(count('pass'), count('fail'), ended);
 }
@@ -157,24 +171,37 @@ function chosen(words: readonly string[]): Tier[] {
   return words.length === 0 ? [...tiers] : allTiers.filter((tier) => words.includes(tier));
 }
 
-const selected = chosen(process.argv.slice(2));
-await setUpOrExit('developing');
-const lines: string[] = [];
-const failures: string[] = [];
-let passed = 0;
-let failed = 0;
-for (const tier of selected) {
-  const paths = tier === 'native' ? [] : pathsOf(tier);
-  if (tier !== 'native' && paths.length === 0) continue;
+interface TierOutcome extends Outcome {
+  readonly tier: Tier;
+  readonly seconds: string;
+}
+
+async function runTier(tier: Tier): Promise<TierOutcome> {
   process.stderr.write(`\n== ${tier}\n`);
   const startedMs = performance.now();
-  const result = tier === 'native' ? await runNative() : await runBun(tier, paths);
-  const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
-  lines.push(`${tier.padEnd(11)} ${result.passed} passed, ${result.failed} failed, ${seconds} s`);
-  failures.push(...result.failures.map((failure) => `== ${tier}: a failure\n${failure}\n`));
-  passed += result.passed;
-  failed += result.failed;
+  const result = tier === 'native' ? await runNative() : await runBun(tier, pathsOf(tier));
+  if (lanes > 1) process.stderr.write(`\n== what ${tier} said\n${result.output}`);
+  return { ...result, tier, seconds: ((performance.now() - startedMs) / 1_000).toFixed(1) };
 }
-process.stdout.write(failures.map((failure) => `\n${failure}`).join(''));
-process.stdout.write(`\n${lines.join('\n')}\n\n${passed} passed, ${failed} failed\n`);
-process.exitCode = failed === 0 ? 0 : 1;
+
+const selected = chosen(process.argv.slice(2)).filter((tier) => tier === 'native' || pathsOf(tier).length > 0);
+/** Tiers at one time: the tests mostly wait for one process and then for another, so that one tier leaves half of two cores idle. */
+const lanes = Math.min(2, availableParallelism(), selected.length);
+await setUpOrExit('developing');
+const outcomes: TierOutcome[] = [];
+const waiting = [...selected];
+async function runLane(): Promise<void> {
+  for (let tier = waiting.shift(); tier !== undefined; tier = waiting.shift()) outcomes.push(await runTier(tier));
+}
+await Promise.all(Array.from({ length: lanes }, runLane));
+outcomes.sort((one, other) => selected.indexOf(one.tier) - selected.indexOf(other.tier));
+for (const { tier, failures } of outcomes) {
+  for (const failure of failures) process.stdout.write(`\n== ${tier}: a failure\n${failure}\n`);
+}
+process.stdout.write('\n');
+for (const { tier, passed, failed, seconds } of outcomes) {
+  process.stdout.write(`${tier.padEnd(11)} ${passed} passed, ${failed} failed, ${seconds} s\n`);
+}
+const total = (of: 'passed' | 'failed') => outcomes.reduce((sum, outcome) => sum + outcome[of], 0);
+process.stdout.write(`\n${total('passed')} passed, ${total('failed')} failed\n`);
+process.exitCode = total('failed') === 0 ? 0 : 1;

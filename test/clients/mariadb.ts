@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { executeSql, freePort, runCommand, untilItAnswers } from '../support/elsewhere/sql-server.ts';
+import { executeSql, runCommand, untilItAnswers } from '../support/elsewhere/sql-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 /** A MariaDB of Debian's package, fetched and unpacked, on a free port of the loopback interface; it takes any login. */

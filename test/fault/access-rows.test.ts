@@ -9,8 +9,8 @@ import { defineRoute } from '../../src/http/routing/route.ts';
 import { must } from '../../src/lib/assert.ts';
 import { adminPassword, basic, startGuardedServer, table } from '../support/access.ts';
 import { BackupPlace } from '../support/backup-place.ts';
-import { freePort } from '../support/elsewhere/sql-server.ts';
 import { FakeClock } from '../support/fake-clock.ts';
+import { freePort } from '../support/free-port.ts';
 import { testApp } from '../support/test-app.ts';
 
 // Rows of the fault matrix about credentials of users: what wrong ones tell, what they cost, and where right ones are kept.

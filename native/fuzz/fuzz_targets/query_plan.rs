@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../engine/tests/fuzz_entries/mod.rs"]
+#[path = "../../engine/tests/engine/fuzz_entries.rs"]
 mod fuzz_entries;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_entries::query_plan(data));

@@ -1,7 +1,8 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '../free-port.ts';
 import { TemporaryDirectory } from '../temporary-directory.ts';
-import { executeSql, freePort, runCommand, untilItAnswers } from './sql-server.ts';
+import { executeSql, runCommand, untilItAnswers } from './sql-server.ts';
 
 const password = 'p 4/s:s';
 

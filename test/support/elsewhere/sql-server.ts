@@ -1,4 +1,3 @@
-import { createServer } from 'node:net';
 import { SQL } from 'bun';
 
 const attemptsMax = 300;
@@ -34,15 +33,4 @@ export async function runCommand(command: string[], cwd: string): Promise<string
   const [output, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   if ((await child.exited) !== 0) throw new Error(`${command[0]} failed: ${errors}`);
   return output;
-}
-
-export function freePort(): Promise<number> {
-  const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
 }

@@ -1,5 +1,5 @@
-import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '../free-port.ts';
 import type { DurableShadow } from './durable-shadow.ts';
 import type { FaultControl } from './fault-control.ts';
 import { faultLibrary } from './fault-library.ts';
@@ -78,7 +78,7 @@ export class ChildServer implements AsyncDisposable {
 
   /** Starts the process without waiting for it. */
   static async spawn(options: ChildServerOptions): Promise<ChildServer> {
-    const [port, metricsPort] = await freePorts();
+    const [port, metricsPort] = [await freePort(), await freePort()];
     const main = options.main ?? join(repository, 'src/main.ts');
     const serve = [main, 'serve', '--host', '127.0.0.1', '--data-dir', options.dataDir];
     const ports = ['--port', String(port), '--metrics-port', String(metricsPort)];
@@ -153,15 +153,3 @@ async function environmentOf(options: ChildServerOptions): Promise<Record<string
 }
 
 /** Two ports that nobody held a moment ago. */
-async function freePorts(): Promise<[number, number]> {
-  const servers = [createServer(), createServer()];
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('no port was given');
-    ports.push(address.port);
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
-  return [ports[0] ?? 0, ports[1] ?? 0];
-}

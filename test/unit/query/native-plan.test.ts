@@ -14,7 +14,7 @@ import fixture from '../../fixtures/native-plan.json';
 /**
  * The plan of a query is written down twice, here and in `native/engine/src/full_text/plan`. One fixture holds a sample of
  * every node, aggregation and plan with all of its members: this test keeps it to the types of this side, and
- * `native/engine/tests/plan_fixture.rs` to those of the other.
+ * `native/engine/tests/engine/plan_fixture.rs` to those of the other.
  */
 
 type Of<Union extends { kind: string }> = { [Kind in Union['kind']]: Required<Extract<Union, { kind: Kind }>> };

@@ -1,0 +1,86 @@
+//! Words that are misspelt: which words they stand for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::support::*;
+use serde_json::{Value, json};
+use sundew_engine::full_text::{CancelFlag, DerivedIndex, QueryPlan, TextIndex, query};
+
+const KEPT: usize = 64;
+
+/// Words one letter away from `zzzzz`, the first letter the same, and in how many documents each is.
+fn variants() -> Vec<(String, usize)> {
+    // Without those that a stem may end before.
+    let letters = || "abcfghijklmnopqrtuvwx".chars();
+    let positions = (1..5).flat_map(|position| letters().map(move |letter| (position, letter)));
+    let word = |(position, letter)| (0..5).map(|at| if at == position { letter } else { 'z' }).collect::<String>();
+    positions.map(word).enumerate().map(|(at, word)| (word, 1 + at * 7 % 5)).collect()
+}
+
+/// The documents, each of one word.
+fn documents() -> Vec<String> {
+    let mut documents: Vec<String> =
+        variants().into_iter().flat_map(|(word, count)| std::iter::repeat_n(word, count)).collect();
+    documents.push("zzzzz".to_owned());
+    let mut random = Random::new(7);
+    for at in (1..documents.len()).rev() {
+        documents.swap(at, random.below(at + 1));
+    }
+    documents
+}
+
+/// The documents of `ranges` indexes, each in two segments; another path comes first in some.
+fn indexes(ranges: usize) -> Vec<Arc<TextIndex>> {
+    let documents = documents();
+    let index_of_range = |range: usize| {
+        let index = TextIndex::open(std::path::Path::new("unused"), memory_options(json!(null))).expect("an index");
+        let rows: Vec<Row> = (0..documents.len())
+            .filter(|at| at % ranges == range)
+            .map(|at| {
+                let document = match range % 2 {
+                    0 => json!({"text": documents[at]}),
+                    _ => json!({"other": "x", "text": documents[at]}),
+                };
+                put(&format!("k{at:04}"), at as u32, document)
+            })
+            .collect();
+        for (part, rows) in rows.chunks(rows.len().div_ceil(2)).enumerate() {
+            index.apply(&frame(rows, part as u64 * 1_000 + 1)).expect("applied");
+            index.commit(part as u64 * 1_000 + rows.len() as u64).expect("a commit");
+        }
+        index
+    };
+    (0..ranges).map(index_of_range).collect()
+}
+
+/// How many documents of each word are found.
+fn found(indexes: &[Arc<TextIndex>], members: Value) -> BTreeMap<String, usize> {
+    let documents = documents();
+    let mut node = json!({"kind": "match", "field": "text", "text": "zzzzz", "prefix_length": 1});
+    node.as_object_mut().expect("a node").extend(members.as_object().expect("members").clone());
+    let plan: QueryPlan = serde_json::from_value(json!({"query": node, "limit": 1_000})).expect("a plan");
+    let hits = query(indexes, &plan, &CancelFlag::default()).expect("hits").hits;
+    assert_eq!(documents[hits[0].ordinal as usize], "zzzzz", "what is spelt so comes first");
+    let mut words = BTreeMap::new();
+    for hit in hits {
+        *words.entry(documents[hit.ordinal as usize].clone()).or_insert(0) += 1;
+    }
+    words
+}
+
+#[test]
+fn a_slip_stands_for_the_most_frequent_words_near_it_in_every_range() {
+    let mut expected = variants();
+    expected.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    expected.truncate(KEPT - 1);
+    expected.push(("zzzzz".to_owned(), 1));
+    let expected: BTreeMap<String, usize> = expected.into_iter().collect();
+    assert_eq!(expected.len(), KEPT);
+    for ranges in [1, 3] {
+        let indexes = indexes(ranges);
+        assert_eq!(found(&indexes, json!({"fuzziness": "typo"})), expected, "{ranges} ranges");
+        let all = found(&indexes, json!({"fuzziness": 1}));
+        assert_eq!(all.len(), variants().len() + 1, "edits that are asked for by number have no bound");
+    }
+}

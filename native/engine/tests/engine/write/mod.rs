@@ -1,0 +1,5 @@
+//! Writes as they are read and put into frames.
+
+mod random;
+mod scan;
+mod vectors;

@@ -1,0 +1,6 @@
+//! One program for all, so that the index is linked once.
+
+mod algorithms;
+mod graph_index;
+mod pages;
+mod paths;

@@ -1,0 +1,6 @@
+//! Indexes of sparse vectors.
+
+mod durability;
+mod random;
+mod sets;
+mod support;
