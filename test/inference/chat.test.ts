@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import OpenAI from 'openai';
 import type { ChatCompletionChunk, ChatCompletionFunctionTool } from 'openai/resources';
 import { jsonSchemas } from '../support/inference/json-schemas.ts';
+import { librarySchemas } from '../support/inference/library-schemas.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const models = Bun.fileURLToPath(new URL('../fixtures/models', import.meta.url));
@@ -411,7 +412,7 @@ describe('a format', () => {
   });
 
   test('of any schema that can be kept makes a grammar that the engine takes', async () => {
-    for (const schema of jsonSchemas) {
+    for (const schema of [...jsonSchemas, ...librarySchemas]) {
       const { status, body: answered } = await chat('hello', {
         max_tokens: 1,
         response_format: { type: 'json_schema', json_schema: { schema } },

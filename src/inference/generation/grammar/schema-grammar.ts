@@ -5,6 +5,7 @@ import { multipleExpression } from './multiple-grammar.ts';
 import { integerExpression, numberExpression } from './number-grammar.ts';
 import { type Member, objectExpression } from './object-grammar.ts';
 import { patternExpression } from './pattern-grammar.ts';
+import { readPattern } from './pattern-reader.ts';
 import {
   countOf,
   expectAlone,
@@ -203,9 +204,7 @@ class SchemaCompiler {
     const min = checkedCount('minItems', countOf(schema, 'minItems')) ?? 0;
     const max = checkedCount('maxItems', countOf(schema, 'maxItems'));
     if (max !== undefined && min > max) throw unsupported('minItems', 'is above "maxItems"');
-    const { items } = schema;
-    if (Array.isArray(items)) throw unsupported('items', 'has to be one schema; "prefixItems" takes a list');
-    const prefix = schema.prefixItems === undefined ? [] : schemaList(schema, 'prefixItems');
+    const { items, prefix } = itemsOf(schema);
     const closed = items === false || (items === undefined && prefix.length > 0 && min <= prefix.length);
     const most = closed ? Math.min(max ?? prefix.length, prefix.length) : max;
     if (most !== undefined && min > most) throw unsupported('minItems', 'is above the number of "prefixItems"');
@@ -240,7 +239,8 @@ class SchemaCompiler {
     return tail;
   }
 
-  #object(schema: SchemaObject, depth: number): string {
+  #object(given: SchemaObject, depth: number): string {
+    const schema = this.#withNames(given);
     const { properties = {}, required = [], additionalProperties } = schema;
     if (!isObject(properties)) throw unsupported('properties', 'has to be an object');
     if (!Array.isArray(required) || !required.every((name) => typeof name === 'string')) {
@@ -267,6 +267,26 @@ class SchemaCompiler {
     return objectExpression(members, { further, patterned }, this.#writer);
   }
 
+  /** The schema with the names that `propertyNames` lists among its `properties`, and no others. */
+  #withNames(schema: SchemaObject): SchemaObject {
+    const { propertyNames, properties = {}, patternProperties, additionalProperties = true } = schema;
+    if (!keywordsOf(schema).includes('propertyNames')) return schema;
+    const names = listedNames(this.#followed(propertyNames));
+    if (names === undefined || !isObject(properties) || patternProperties !== undefined) {
+      throw unsupported('propertyNames', 'can be enforced with a list of names, and no patternProperties');
+    }
+    if (Object.keys(properties).some((name) => !names.includes(name))) {
+      throw unsupported('propertyNames', 'does not allow a name of "properties"');
+    }
+    const further = additionalProperties === false ? [] : names.filter((name) => !Object.hasOwn(properties, name));
+    const added = further.map((name) => [name, additionalProperties] as const);
+    return {
+      ...omit(schema, 'propertyNames'),
+      properties: { ...properties, ...Object.fromEntries(added) },
+      additionalProperties: false,
+    };
+  }
+
   /** Members whose names match a pattern. */
   #patterned(schema: SchemaObject, depth: number): string | undefined {
     const { properties = {}, patternProperties, additionalProperties } = schema;
@@ -279,13 +299,32 @@ class SchemaCompiler {
     if (others.length > 0 || (additionalProperties !== undefined && additionalProperties !== false)) {
       throw unsupported('patternProperties', why);
     }
-    const name = patternExpression(pattern, this.#writer);
+    const name = patternExpression(readPattern(pattern), this.#writer);
     const matches = new RegExp(pattern, 'u');
     if (Object.keys(properties as SchemaObject).some((each) => matches.test(each))) {
       throw unsupported('patternProperties', why);
     }
     return `"\\"" ${name} "\\"" ${colon} ${this.expression(value, depth + 1)}`;
   }
+}
+
+/** The names that a schema of names lists; undefined where it says anything else. */
+function listedNames(schema: unknown): readonly string[] | undefined {
+  if (!isObject(schema)) return undefined;
+  const [keyword, ...others] = keywordsOf(omit(schema, 'type'));
+  const names = keyword === 'const' ? [schema.const] : keyword === 'enum' ? schema.enum : undefined;
+  const areNames = Array.isArray(names) && names.every((name) => typeof name === 'string');
+  return others.length === 0 && areNames ? names : undefined;
+}
+
+/** The first items, and the schema of the others. Up to draft 7 `items` and `additionalItems` say both. */
+function itemsOf(schema: SchemaObject): { readonly prefix: readonly unknown[]; readonly items: unknown } {
+  const { items, prefixItems, additionalItems } = schema;
+  if (!Array.isArray(items)) {
+    return { items, prefix: prefixItems === undefined ? [] : schemaList(schema, 'prefixItems') };
+  }
+  if (prefixItems !== undefined) throw unsupported('items', 'has to be one schema beside "prefixItems"');
+  return { items: additionalItems, prefix: schemaList(schema, 'items') };
 }
 
 function tooManyValues(keyword: string): ServiceError {

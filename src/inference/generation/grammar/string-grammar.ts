@@ -1,71 +1,50 @@
-import { type GrammarWriter, oneOf, repeated } from './grammar-writer.ts';
+import { type GrammarWriter, repeated } from './grammar-writer.ts';
 import { characterRule } from './json-rules.ts';
-import { patternExpression, repetitionsMax } from './pattern-grammar.ts';
+import { patternExpression } from './pattern-grammar.ts';
+import { intersectionExpression, type Lengths } from './pattern-intersection.ts';
+import { lengthsOf, type Pattern, readPattern, repetitionsMax } from './pattern-reader.ts';
 import { countOf, type SchemaObject, unsupported } from './schema-keywords.ts';
-
-const day = '("0" [1-9] | "1" [0-9] | "2" [0-8])';
-const month30 = `(${day} | "29" | "30")`;
-const monthDay = oneOf([
-  `("0" [13578] | "1" [02]) "-" (${month30} | "31")`,
-  `("0" [469] | "11") "-" ${month30}`,
-  `"02-" ${day}`,
-]);
-const date = `[0-9]{4} "-" ${monthDay}`;
-const clock = '([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9] ":" [0-5] [0-9] ("." [0-9]{1,9})?';
-const zone = '("Z" | [+-] ([01] [0-9] | "2" [0-3]) ":" [0-5] [0-9])';
-const octet = '([0-9] | [1-9] [0-9] | "1" [0-9]{2} | "2" [0-4] [0-9] | "25" [0-5])';
-const hex = '[0-9a-fA-F]';
-const label = '[A-Za-z0-9] ([A-Za-z0-9-]{0,30} [A-Za-z0-9])?';
-
-const host = `${label} ("." ${label}){0,3}`;
-/** Host name of a URL. The last label is not a number, and no label is in Punycode. */
-const webHost =
-  '([A-Za-z0-9]{1,24} ("-" [A-Za-z0-9]{1,24}){0,3} "."){0,3} [A-Za-z] [A-Za-z0-9]{0,23} ("-" [A-Za-z0-9]{1,24}){0,3}';
-const group = `${hex}{1,4}`;
-const unreserved = '[A-Za-z0-9._~-]';
-const count = '[0-9]{1,4}';
-const clockPart = `"T" (${count} "H" (${count} "M" (${count} "S")?)? | ${count} "M" (${count} "S")? | ${count} "S")`;
-const dayPart = `(${count} "Y" (${count} "M" (${count} "D")?)? | ${count} "M" (${count} "D")? | ${count} "D")`;
-
-/** Some of what each format allows, and nothing that it does not. */
-const formats: Readonly<Record<string, string>> = {
-  date,
-  time: `${clock} ${zone}`,
-  'date-time': `${date} "T" ${clock} ${zone}`,
-  uuid: `${hex}{8} "-" ${hex}{4} "-" ${hex}{4} "-" ${hex}{4} "-" ${hex}{12}`,
-  ipv4: `${octet} "." ${octet} "." ${octet} "." ${octet}`,
-  ipv6: `((${group} ":"){7} ${group} | "::" (${group} (":" ${group}){0,5})?)`,
-  hostname: host,
-  uri: `"http" "s"? "://" ${webHost} (":" [1-9] [0-9]{0,3})? ("/" ${unreserved}{0,64}){0,8} ("?" (${unreserved} | [=&+]){1,128})?`,
-  duration: `"P" (${dayPart} (${clockPart})? | ${clockPart} | ${count} "W")`,
-  email: `[A-Za-z0-9_+-]{1,32} ("." [A-Za-z0-9_+-]{1,32})? "@" ${label} ("." ${label}){1,3}`,
-};
+import { formatNames, formatPattern } from './string-formats.ts';
 
 /** A JSON string under `minLength`, `maxLength`, `pattern` and `format`. */
 export function stringExpression(schema: SchemaObject, writer: GrammarWriter): string {
-  const { pattern, format } = schema;
-  const known = format === undefined ? undefined : knownFormat(format);
-  const min = countOf(schema, 'minLength');
-  const max = countOf(schema, 'maxLength');
-  const given = ['pattern', 'format', 'minLength', 'maxLength'].filter((keyword) => schema[keyword] !== undefined);
-  if ((pattern ?? format) !== undefined && given.length > 1) {
-    throw unsupported(String(given[1]), `cannot be enforced beside "${given[0]}"`);
-  }
-  const character = characterRule(writer);
-  let inside = repeated(character, checkedCount('minLength', min) ?? 0, checkedCount('maxLength', max));
-  if (pattern !== undefined) {
-    if (typeof pattern !== 'string') throw unsupported('pattern', 'has to be a string');
-    inside = patternExpression(pattern, writer);
-  } else if (known !== undefined) inside = known;
-  else if (max !== undefined && (min ?? 0) > max) throw unsupported('minLength', 'is above "maxLength"');
+  const patterns = patternsOf(schema);
+  const lengths = { min: countOf(schema, 'minLength') ?? 0, max: countOf(schema, 'maxLength') };
+  if (lengths.max !== undefined && lengths.min > lengths.max) throw unsupported('minLength', 'is above "maxLength"');
+  const inside = insideOf(schema, patterns, lengths, writer);
   return writer.rule('text', `"\\"" ${inside} "\\""`);
 }
 
-function knownFormat(format: unknown): string {
-  const known = typeof format === 'string' && Object.hasOwn(formats, format) ? formats[format] : undefined;
-  if (known !== undefined) return known;
-  const names = Object.keys(formats).join(', ');
-  throw unsupported('format', `${JSON.stringify(format)} cannot be enforced; ${names} can`);
+function insideOf(schema: SchemaObject, patterns: readonly Pattern[], lengths: Lengths, writer: GrammarWriter): string {
+  const [pattern, ...others] = patterns;
+  if (pattern === undefined) {
+    const max = checkedCount('maxLength', lengths.max);
+    return repeated(characterRule(writer), checkedCount('minLength', lengths.min) ?? 0, max);
+  }
+  const open = lengthsLeft(patterns, lengths);
+  if (others.length === 0 && open.min === 0 && open.max === undefined) return patternExpression(pattern, writer);
+  const expression = intersectionExpression(patterns, open, writer);
+  if (expression !== undefined && expression !== 'none') return expression;
+  const [first, second] = ['pattern', 'format', 'minLength', 'maxLength'].filter((each) => schema[each] !== undefined);
+  const why = expression === 'none' ? 'leaves no text' : 'cannot be enforced';
+  throw unsupported(String(second), `${why} beside "${first}"`);
+}
+
+/** The patterns of a schema, its format as one of them: a format that is not known is a name for the pattern that stands beside it. */
+function patternsOf({ pattern, format }: SchemaObject): Pattern[] {
+  if (pattern !== undefined && typeof pattern !== 'string') throw unsupported('pattern', 'has to be a string');
+  const known = formatPattern(format);
+  if (format !== undefined && known === undefined && pattern === undefined) {
+    throw unsupported('format', `${JSON.stringify(format)} cannot be enforced; ${formatNames} can`);
+  }
+  return [pattern, known].flatMap((each) => (each === undefined ? [] : [readPattern(each)]));
+}
+
+/** The bounds that do not follow from the patterns. */
+function lengthsLeft(patterns: readonly Pattern[], { min, max }: Lengths): Lengths {
+  const known = patterns.map(lengthsOf);
+  const isShorter = known.some((each) => each.max !== undefined && each.max <= (max ?? Number.POSITIVE_INFINITY));
+  return { min: known.some((each) => each.min >= min) ? 0 : min, max: isShorter ? undefined : max };
 }
 
 /** Counts become repetitions, whose number is bounded. */

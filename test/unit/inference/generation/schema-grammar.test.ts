@@ -6,6 +6,7 @@ import { runSeed, SeededRandom } from '../../../support/fault/seeded-random.ts';
 import { Gbnf } from '../../../support/grammar/gbnf.ts';
 import { jsonGrammar, schemaGrammar } from '../../../support/grammar/schema-grammar.ts';
 import { jsonSchemas } from '../../../support/inference/json-schemas.ts';
+import { librarySchemas } from '../../../support/inference/library-schemas.ts';
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 const validator = new Ajv2020({
@@ -19,6 +20,7 @@ const validator = new Ajv2020({
     date: (text: string) => new Date(`${text}T00:00:00Z`).toISOString().startsWith(text),
     time: (text: string) => !Number.isNaN(Date.parse(`2026-01-01T${text}`)),
     uuid: /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+    uuid4: /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i,
     ipv4: (text: string) =>
       text.split('.').length === 4 &&
       text.split('.').every((part) => String(Number(part)) === part && Number(part) < 256),
@@ -49,7 +51,7 @@ function randomFrom(seed: number): () => number {
 
 describe('texts of a grammar satisfy the schema', () => {
   const seed = 42;
-  test.each(jsonSchemas.map((schema) => [JSON.stringify(schema), schema] as const))(
+  test.each([...jsonSchemas, ...librarySchemas].map((schema) => [JSON.stringify(schema), schema] as const))(
     '%s',
     (_name, schema) => {
       // Some of the texts are long, and machines are busy.
@@ -85,6 +87,52 @@ describe('texts of a grammar satisfy the schema', () => {
         }
       }),
       { numRuns: 300 },
+    );
+  });
+
+  test('tuples of draft 7 are those of later drafts', () => {
+    const items = [{ type: 'string' }, { type: 'number' }];
+    const tuple = { type: 'array', items, additionalItems: false, minItems: 2, maxItems: 2 };
+    expect(schemaGrammar(tuple)).toBe(schemaGrammar({ ...tuple, items: false, prefixItems: items }));
+    const open = { type: 'array', items, additionalItems: { type: 'null' } };
+    expect(schemaGrammar(open)).toBe(schemaGrammar({ type: 'array', prefixItems: items, items: { type: 'null' } }));
+  });
+
+  test('with random patterns and lengths, and no text of them is lost', () => {
+    const seed = runSeed();
+    console.log(`random patterns: seed ${seed} (SUNDEW_TEST_SEED repeats it)`);
+    const { inside } = fc.letrec<{ inside: string }>((tie) => ({
+      inside: fc.oneof(
+        { maxDepth: 3, depthSize: 'small' },
+        fc.constantFrom('a', 'b', '[ab]', '.', '"'),
+        fc.array(tie('inside'), { minLength: 1, maxLength: 3 }).map((parts) => parts.join('')),
+        fc.tuple(tie('inside'), tie('inside')).map((ways) => `(?:${ways.join('|')})`),
+        fc
+          .tuple(tie('inside'), fc.constantFrom('*', '+', '?', '{2}', '{1,3}'))
+          .map(([of, times]) => `(?:${of})${times}`),
+      ),
+    }));
+    const given = fc.record({
+      pattern: fc.tuple(fc.constantFrom('^', ''), inside, fc.constantFrom('$', '')).map((parts) => parts.join('')),
+      minLength: fc.nat(3),
+      maxLength: fc.integer({ min: 3, max: 6 }),
+      texts: fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '"', 'c'), maxLength: 7 }), { maxLength: 20 }),
+    });
+    fc.assert(
+      fc.property(given, ({ texts, ...keywords }) => {
+        const schema = { type: 'string', ...keywords };
+        const valid = validator.compile(schema);
+        let grammar: Gbnf;
+        try {
+          grammar = new Gbnf(schemaGrammar(schema));
+        } catch (error) {
+          expect(String(error)).toContain('leaves no text beside');
+          expect(texts.filter((text) => valid(text))).toEqual([]);
+          return;
+        }
+        for (const text of texts) expect([text, grammar.accepts(JSON.stringify(text))]).toEqual([text, valid(text)]);
+      }),
+      { numRuns: 300, seed },
     );
   });
 
@@ -272,13 +320,20 @@ describe('what cannot be enforced is refused by name', () => {
     [{ type: 'string', minLength: 3, maxLength: 2 }, 'minLength'],
     [{ type: 'string', maxLength: 5_000 }, 'maxLength'],
     [{ type: 'string', format: 'iri' }, 'format'],
-    [{ type: 'string', pattern: '^a', maxLength: 3 }, 'maxLength'],
+    [{ type: 'string', pattern: '^a', maxLength: 2_000 }, '"maxLength": cannot be enforced beside "pattern"'],
+    [{ type: 'string', pattern: '^a$', minLength: 2 }, '"minLength": leaves no text beside "pattern"'],
+    [{ type: 'string', pattern: '^a', format: 'date' }, '"format": leaves no text beside "pattern"'],
+    [{ type: 'string', format: 'date', maxLength: 9 }, '"maxLength": leaves no text beside "format"'],
+    [{ type: 'string', pattern: '^(a|b)*a(a|b){12}$', minLength: 1, maxLength: 900 }, 'beside "pattern"'],
     [{ type: 'string', pattern: '(?=a)' }, 'pattern'],
     [{ type: 'string', pattern: '(a)\\1' }, 'pattern'],
     [{ type: 'string', pattern: '\\bword' }, 'pattern'],
     [{ type: 'string', pattern: '(' }, 'pattern'],
     [{ type: 'string', pattern: 'a{3000}' }, 'pattern'],
-    [{ type: 'array', items: [{ type: 'null' }] }, 'items'],
+    [{ type: 'array', items: [{ type: 'null' }], prefixItems: [{ type: 'null' }] }, 'items'],
+    [{ type: 'object', propertyNames: { pattern: '^a' } }, 'propertyNames'],
+    [{ type: 'object', propertyNames: { enum: ['a'] }, properties: { b: {} } }, 'propertyNames'],
+    [{ type: 'object', propertyNames: { enum: ['a'] }, patternProperties: { a: {} } }, 'propertyNames'],
     [{ type: 'object', properties: {}, required: ['gone'] }, 'required'],
     [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, 'oneOf'],
     [{ oneOf: [{ type: 'object' }, { type: 'object', properties: { a: {} } }] }, 'oneOf'],
