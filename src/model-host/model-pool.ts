@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { RunningTime } from '../lib/running-time.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { LoadedInfo } from './backend.ts';
 import { type Lane, Lanes } from './lanes.ts';
@@ -21,7 +22,8 @@ export interface PoolOptions {
 
 type UnloadReason = 'idle' | 'evicted' | 'asked';
 
-interface PoolDeps extends Omit<ProcessDeps, 'onReserve' | 'onRelease'> {
+interface PoolDeps extends Omit<ProcessDeps, 'time' | 'onReserve' | 'onRelease'> {
+  readonly clock: Clock;
   readonly pool: PoolOptions;
   readonly onLoading: (key: string) => void;
   readonly onLoad: (key: string, durationMs: number, info: LoadedInfo) => void;
@@ -79,6 +81,8 @@ interface Slot {
 export class ModelPool {
   readonly #deps: PoolDeps;
   readonly #clock: Clock;
+  /** Of the children's deadlines. */
+  readonly #time: RunningTime;
   readonly #slots = new Map<string, Slot>();
   readonly #leaving = new Set<Promise<void>>();
   readonly #lanes: Lanes;
@@ -88,6 +92,7 @@ export class ModelPool {
   constructor(deps: PoolDeps) {
     this.#deps = deps;
     this.#clock = deps.clock;
+    this.#time = new RunningTime(deps.clock);
     this.#lanes = new Lanes(deps.clock);
   }
 
@@ -217,6 +222,7 @@ export class ModelPool {
     this.#deps.onLoading(specKey(spec));
     const deps: ProcessDeps = {
       ...this.#deps,
+      time: this.#time,
       onReserve: (key, bytes) => this.#reserve(key, bytes),
       onRelease: (key, bytes) => this.#release(key, bytes),
     };
@@ -328,7 +334,7 @@ export class ModelPool {
 
   /** Looks after the children for as long as there are any. */
   #look(): void {
-    this.#cancelCheck ??= this.#clock.after(this.#deps.pool.checkEveryMs, () => {
+    this.#cancelCheck ??= this.#time.after(this.#deps.pool.checkEveryMs, () => {
       this.#cancelCheck = undefined;
       for (const { process } of this.#slots.values()) process?.check();
       if (this.#slots.size > 0) this.#look();

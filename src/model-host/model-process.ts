@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 import type { Subprocess } from 'bun';
-import type { Clock } from '../lib/clock.ts';
+import type { RunningTime } from '../lib/running-time.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { unpackError } from '../runtime/error-transport.ts';
 import { startChild } from '../runtime/start-child.ts';
@@ -24,7 +24,7 @@ export interface ProcessDeps {
   readonly entry: string;
   /** All variables that the child sees. */
   readonly environment: Readonly<Record<string, string>>;
-  readonly clock: Clock;
+  readonly time: RunningTime;
   readonly options: ProcessOptions;
   /** Asked when a child wants more memory than was expected of its model; false where there is no room. */
   readonly onReserve: (key: string, bytes: number) => boolean;
@@ -77,7 +77,7 @@ export class ModelProcess {
   private constructor(spec: HostSpec, deps: ProcessDeps) {
     this.spec = spec;
     this.#deps = deps;
-    this.#lastHeardMs = deps.clock.monotonicMs();
+    this.#lastHeardMs = deps.time.ms();
     const [toChild, fromChild] = this.#memoryFiles;
     if (toChild !== undefined && fromChild !== undefined) this.#largeArrays = new LargeArrays(toChild, fromChild);
     this.#child = this.#start();
@@ -108,7 +108,7 @@ export class ModelProcess {
     process.#send({ type: 'load', spec, sharesMemory: process.#largeArrays !== undefined });
     const leave = () => void process.stop();
     abandoned?.addEventListener('abort', leave, { once: true });
-    const cancel = deps.clock.after(deps.options.loadMs, () => process.kill('it took too long to load'));
+    const cancel = deps.time.after(deps.options.loadMs, () => process.kill('it took too long to load'));
     try {
       return [process, await process.#loaded.promise];
     } catch (error) {
@@ -142,7 +142,7 @@ export class ModelProcess {
   /** Milliseconds since the child was last heard of, while it owes an answer; 0 while it owes none. */
   silentMs(): number {
     const owes = this.#alive && (this.#pending.size > 0 || this.#pinged);
-    return owes ? this.#deps.clock.monotonicMs() - this.#lastHeardMs : 0;
+    return owes ? this.#deps.time.ms() - this.#lastHeardMs : 0;
   }
 
   /**
@@ -177,7 +177,7 @@ export class ModelProcess {
       if (arrays !== undefined) this.#largeArrays?.free(arrays);
       signal?.removeEventListener('abort', onAbort);
     };
-    if (this.#pending.size === 0) this.#lastHeardMs = this.#deps.clock.monotonicMs();
+    if (this.#pending.size === 0) this.#lastHeardMs = this.#deps.time.ms();
     this.#pending.set(id, {
       settle: (message) => {
         finish();
@@ -206,7 +206,7 @@ export class ModelProcess {
     if (!this.#alive) return;
     if (this.silentMs() >= this.#deps.options.stallMs) this.kill('it was stuck');
     else if (this.#pending.size === 0 && !this.#pinged) {
-      this.#lastHeardMs = this.#deps.clock.monotonicMs();
+      this.#lastHeardMs = this.#deps.time.ms();
       this.#pinged = true;
       this.#send({ type: 'ping' });
     }
@@ -217,7 +217,7 @@ export class ModelProcess {
     if (this.#alive && !this.#stopping) {
       this.#stopping = true;
       this.#send({ type: 'stop' });
-      const cancel = this.#deps.clock.after(stopGraceMs, () => this.#child.kill('SIGKILL'));
+      const cancel = this.#deps.time.after(stopGraceMs, () => this.#child.kill('SIGKILL'));
       void this.#gone.promise.then(cancel);
     }
     await this.#gone.promise;
@@ -229,7 +229,7 @@ export class ModelProcess {
   }
 
   #take(message: FromChild): void {
-    this.#lastHeardMs = this.#deps.clock.monotonicMs();
+    this.#lastHeardMs = this.#deps.time.ms();
     if (message.type === 'loaded') {
       this.#residentBytes = message.residentBytes;
       this.#loadedBytes = message.residentBytes;

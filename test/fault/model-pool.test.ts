@@ -289,6 +289,29 @@ describe('a process that goes wrong', () => {
     await until(async () => !pool.stuck);
   });
 
+  test('is not ended where the server itself stood still, and the child had no time to answer', async () => {
+    const { pool, clock, events } = story();
+    const id = await ask(pool, 'a');
+    process.kill(id, 'SIGSTOP');
+    const asked = ask(pool, 'a');
+    await clock.advance(0);
+    clock.standStill(120_000);
+    await clock.advance(0);
+    process.kill(id, 'SIGCONT');
+    expect(await asked).toBe(id);
+    expect(pool.stuck).toBe(false);
+    expect(events).toEqual(['load embedders/a']);
+  });
+
+  test('that is loading while the server stands still is loaded', async () => {
+    const { pool, clock, events } = story();
+    const asked = ask(pool, 'a').catch((error: unknown) => error);
+    clock.standStill(120_000);
+    await clock.advance(0);
+    expect(await asked).toBeGreaterThan(0);
+    expect(events).toEqual(['load embedders/a']);
+  });
+
   test('answers errors of one request and goes on', async () => {
     const { pool } = story();
     await expect(ask(pool, 'a', 'fail')).rejects.toThrow(

@@ -43,14 +43,21 @@ export class FakeClock implements Clock {
       await settle();
       const next = this.#timers.toSorted((left, right) => left.dueMs - right.dueMs)[0];
       if (!next || next.dueMs > endMs) break;
-      this.#wallMs += next.dueMs - this.#monotonicMs;
-      this.#monotonicMs = next.dueMs;
+      const passedMs = Math.max(0, next.dueMs - this.#monotonicMs);
+      this.#wallMs += passedMs;
+      this.#monotonicMs += passedMs;
       this.#timers = this.#timers.filter((each) => each !== next);
       next.callback();
     }
     this.#wallMs += endMs - this.#monotonicMs;
     this.#monotonicMs = endMs;
     await settle();
+  }
+
+  /** Lets both times pass while the process stands still, as one that is stopped: what comes due fires at the next `advance`. */
+  standStill(durationMs: number): void {
+    this.#wallMs += durationMs;
+    this.#monotonicMs += durationMs;
   }
 
   /** Moves the wall clock alone, as an operator or a time server does. */
