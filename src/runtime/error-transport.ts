@@ -1,12 +1,14 @@
 import { isErrorCode } from '../protocol/error-codes.ts';
 import { ServiceError, type ServiceErrorOptions } from '../protocol/service-error.ts';
 
-/** An error as it crosses between threads: code, message, details, cause and stack survive, the class as far as known. */
+/** An error as it crosses between threads: code, message, members that are texts, details, cause and stack survive, the class as far as known. */
 export interface TransportedError {
   name: string;
   message: string;
   code?: string;
   stack?: string;
+  /** Its other members that are texts, such as the hint for an operator. */
+  texts?: Record<string, string>;
   retryAfterMs?: number;
   details?: Record<string, unknown>;
   cause?: TransportedError;
@@ -23,6 +25,9 @@ export function packError(error: unknown, depth = 0): TransportedError {
   if (error instanceof ServiceError) {
     if (error.retryAfterMs !== undefined) packed.retryAfterMs = error.retryAfterMs;
     if (error.details !== undefined) packed.details = error.details;
+  } else {
+    const texts = Object.entries(error).filter(([, value]) => typeof value === 'string');
+    if (texts.length > 0) packed.texts = Object.fromEntries(texts);
   }
   if (error.cause !== undefined && depth < causeDepthMax) packed.cause = packError(error.cause, depth + 1);
   return packed;
@@ -43,6 +48,7 @@ function revive(packed: TransportedError, cause: Error | undefined): Error {
     return new ServiceError(packed.code, packed.message, options);
   }
   const error = new Error(packed.message, cause === undefined ? undefined : { cause });
-  error.name = packed.name;
-  return packed.code === undefined ? error : Object.assign(error, { code: packed.code });
+  return Object.assign(error, packed.code === undefined ? {} : { code: packed.code }, packed.texts, {
+    name: packed.name,
+  });
 }

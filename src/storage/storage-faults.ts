@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Fault, Health } from '../observability/health.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { DataDirectory } from './directory/data-directory.ts';
+import { isDataDirectoryError } from './directory/data-directory-error.ts';
 import type { OpenedRange } from './storage-calls.ts';
 import type { ReadSource } from './storage-error.ts';
 import type { RangeId, RefusedFile } from './write-request.ts';
@@ -80,7 +81,8 @@ export class StorageFaults {
       this.health.clear('file_damaged', { rangeId });
       if (result.missingChanges > 0) this.health.raise(shortLog(rangeId, result.missingChanges));
       return result;
-    } catch (error) {
+    } catch (thrown) {
+      const error = isDataDirectoryError(thrown) ? ofLaterRelease(thrown) : thrown;
       if (error instanceof ServiceError && error.code === 'data_corrupted') this.health.raise(damagedFile(rangeId));
       throw withDetails(error, { range_id: rangeId });
     }
@@ -100,6 +102,12 @@ export class StorageFaults {
 function shortLog(rangeId: RangeId, missing: number): Fault {
   const message = `it lacks at least ${missing} changes that were acknowledged: its write-ahead log was lost or cut`;
   return { kind: 'log_damaged', rangeId, blocks: 'nothing', message };
+}
+
+/** The format of the directory says that there are none: somebody has put the file there. */
+function ofLaterRelease(cause: Error): ServiceError {
+  const message = 'a data file was written by a later release; run "sundew check"';
+  return new ServiceError('data_corrupted', message, { cause });
 }
 
 function damagedFile(rangeId: RangeId): Fault {

@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import {
   chmodSync,
@@ -12,10 +13,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/lib/clock.ts';
+import { catalogMigrations } from '../../src/storage/catalog/catalog-migrations.ts';
+import { withOfflineAccess } from '../../src/storage/catalog/offline-access.ts';
 import { DataDirectory } from '../../src/storage/directory/data-directory.ts';
 import { DataLock } from '../../src/storage/directory/data-lock.ts';
 import { FileLock } from '../../src/storage/directory/file-lock.ts';
 import { openStorage } from '../../src/storage/open-storage.ts';
+import { rangeMigrations } from '../../src/storage/range/range-migrations.ts';
 import { createTable, failure, openTestStorage, rangeId, temporaryDirectory } from './storage-fixture.ts';
 
 setDefaultTimeout(120_000);
@@ -124,9 +128,55 @@ test("a directory that is made is its owner's alone, and one that was there keep
 
 test('a directory of a later release is refused, and nothing in it is touched', async () => {
   using directory = temporaryDirectory();
-  writeFileSync(join(directory.path, 'format.json'), '{"format":2}\n');
+  writeFileSync(join(directory.path, 'format.json'), '{"format":1000}\n');
   expect(await failure(openTestStorage(directory.path))).toMatchObject({ problem: 'newer_format' });
   expect(readdirSync(directory.path)).toEqual(['format.json']);
+});
+
+test.each([
+  ['a start', async (path: string) => (await openTestStorage(path)).close()],
+  ['an offline command', (path: string) => withOfflineAccess(path, () => Promise.resolve())],
+])(
+  '%s raises the format of an older directory, so that older releases refuse it, before it looks at a file',
+  async (_, open) => {
+    using directory = temporaryDirectory();
+    const format = join(directory.path, 'format.json');
+    await (await openTestStorage(directory.path)).close();
+    const current = readFileSync(format, 'utf8');
+    // The steps of the catalog and of ranges, each of which an older release may not know.
+    expect(JSON.parse(current)).toEqual({ format: catalogMigrations.length + rangeMigrations.length });
+    writeFileSync(format, '{"format":1}\n');
+    const catalog = new Database(join(directory.path, 'catalog.db'));
+    const stepOf = () => catalog.query('PRAGMA user_version').get();
+    catalog.run('PRAGMA user_version = 1000');
+    expect(await failure(open(directory.path))).toMatchObject({
+      problem: 'newer_format',
+      hint: 'start the release that wrote this directory, or a later one',
+    });
+    expect([readFileSync(format, 'utf8'), stepOf()]).toEqual([current, { user_version: 1000 }]);
+    catalog.run(`PRAGMA user_version = ${catalogMigrations.length}`);
+    catalog.close();
+    await open(directory.path);
+    expect(readFileSync(format, 'utf8')).toBe(current);
+  },
+);
+
+test('a range of a later release is told as one by its reads, not served, and left as it is', async () => {
+  using directory = temporaryDirectory();
+  const before = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(before));
+  const path = before.directory.documentsFile(id, 1);
+  await before.close();
+  const range = new Database(path);
+  range.run('PRAGMA user_version = 1000');
+  range.close();
+  const storage = await openTestStorage(directory.path);
+  expect(await failure(storage.openRange(id))).toMatchObject({
+    code: 'data_corrupted',
+    message: 'a data file was written by a later release; run "sundew check"',
+    details: { range_id: id },
+  });
+  await storage.close();
 });
 
 test('an unreadable format is refused', async () => {

@@ -21,7 +21,7 @@ export interface ApplierEvents extends AppliedIndexEvents {
   live?(): void;
   /** Nothing follows: the index was closed for good. */
   closed?(): void;
-  /** The index is about to be built from the documents again: `damage` or `failures`. */
+  /** The index is about to be built from the documents again: `damage`, `failures`, or `outdated` after an upgrade. */
   rebuilding?(reason: string): void;
 }
 

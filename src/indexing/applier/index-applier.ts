@@ -12,7 +12,7 @@ import { ConditionWaiters } from './condition-waiters.ts';
 import { DamageWatch } from './damage-watch.ts';
 import { letFrameGo } from './held-frames.ts';
 import { HeldWriter } from './held-writer.ts';
-import { isIndexDamage, isOfMachine } from './index-damage.ts';
+import { isIndexDamage, isOfMachine, isOutdated, rebuildReason } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
 import { PageQueue, type QueuedPage } from './page-queue.ts';
 
@@ -279,7 +279,7 @@ export class IndexApplier implements Service {
 
   async #openIndex(wipe: boolean): Promise<void> {
     this.#standing.opening(wipe);
-    if (wipe) this.#events.rebuilding?.(isIndexDamage(this.#standing.lastError) ? 'damage' : 'failures');
+    if (wipe) this.#events.rebuilding?.(rebuildReason(this.#standing.lastError));
     const index = await this.#open(wipe);
     this.#writer.opened();
     this.#applied.opened(index);
@@ -369,7 +369,7 @@ export class IndexApplier implements Service {
   async #fail(error: unknown, attempt: number): Promise<void> {
     this.#standing.failed(error);
     this.#queue.clear();
-    this.#events.failed?.(error, attempt);
+    if (!isOutdated(error)) this.#events.failed?.(error, attempt);
     await this.#closeQuietly();
     this.#waiters.changed();
     // Those that wait for rows stay: these are durable, and the next attempt publishes them.

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { DataDirectory } from '../directory/data-directory.ts';
 import { DataDirectoryError } from '../directory/data-directory-error.ts';
-import { checkDataFormat } from '../directory/data-format.ts';
+import { checkDataFormat, raiseDataFormat } from '../directory/data-format.ts';
 import { DataLock } from '../directory/data-lock.ts';
 import { inspectWal } from '../wal/wal-inspection.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
@@ -26,6 +26,7 @@ export async function withOfflineAccess<Result>(
   const lock = DataLock.acquire(directory);
   try {
     refuseTornLog(directory);
+    raiseDataFormat(directory);
     const { wal, database } = WalMaintenance.open(directory.catalogFile, 'the catalog', catalogMigrations);
     const catalog = new CatalogFile(directory.catalogFile, database, wal);
     try {

@@ -6,6 +6,7 @@ import { CatalogFile } from '../catalog/catalog-file.ts';
 import { catalogMigrations } from '../catalog/catalog-migrations.ts';
 import type { TableRecord } from '../catalog/catalog-records.ts';
 import { DataDirectory } from '../directory/data-directory.ts';
+import { raiseDataFormat } from '../directory/data-format.ts';
 import { HeldFile } from '../directory/held-file.ts';
 import { sequenceAt } from '../sequence-at.ts';
 import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
@@ -228,6 +229,7 @@ export class StorageWriter {
     const directory = new DataDirectory(root);
     const space = new DiskSpace(directory, reserveBytes, (condition) => this.#server.emit({ kind: 'disk', condition }));
     space.spendWhenFull();
+    raiseDataFormat(directory);
     const { wal, database, warnings } = WalMaintenance.open(directory.catalogFile, 'the catalog', catalogMigrations);
     const catalog = new CatalogFile(directory.catalogFile, database, wal);
     const onLong = (path: string) => this.#server.emit({ kind: 'long-wal', path });

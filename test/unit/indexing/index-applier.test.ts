@@ -32,6 +32,7 @@ class Bench {
   readonly feed: ChangePage[] = [];
   readonly applied: number[] = [];
   readonly failures: unknown[] = [];
+  readonly rebuilds: string[] = [];
   readonly wipes: boolean[] = [];
   visible = 0;
   durable = 0;
@@ -64,6 +65,7 @@ class Bench {
       ...(writers === undefined ? {} : { writers }),
       ...(mayDoubt === undefined ? {} : { mayDoubt }),
       events: {
+        rebuilding: (reason) => this.rebuilds.push(reason),
         failed: (error) => {
           this.failures.push(error);
           if (this.listenerFails) {
@@ -339,6 +341,16 @@ describe('an index applier', () => {
     await bench.applier.waitFor(3);
     expect(bench.wipes).toEqual([false, true]);
     expect(bench.applied.slice(-3)).toEqual([1, 2, 3]);
+    await bench.applier.close();
+  });
+
+  test('an index of another format is built from the documents, which is told, and is no failure', async () => {
+    const bench = new Bench();
+    bench.write();
+    bench.failNextApply = Object.assign(new Error('another format'), { code: 'index_incompatible' });
+    await bench.applier.waitFor(1);
+    expect(bench.wipes).toEqual([false, true]);
+    expect([bench.rebuilds, bench.failures]).toEqual([['outdated'], []]);
     await bench.applier.close();
   });
 
