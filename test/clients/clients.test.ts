@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { serverCaller } from '../../src/access/principal.ts';
 import { ollamaGenerationRoutes } from '../../src/http/clients/ollama/generate.ts';
+import { responsesRoutes } from '../../src/http/clients/responses/responses.ts';
 import { generateRoutes } from '../../src/http/inference/generation/generate.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
 import type { Finished } from '../../src/inference/admission.ts';
@@ -42,12 +43,13 @@ function puppetRoutes(inference: Inference) {
     responses: { 200: { description: 'Their number' } },
     handler: () => ({ taken: inference.admission.taken }),
   });
-  return [...generateRoutes(inference), ...ollamaGenerationRoutes(inference), taken];
+  return [...generateRoutes(inference), ...responsesRoutes(inference), ...ollamaGenerationRoutes(inference), taken];
 }
 
 beforeAll(async () => {
   environments.set('node', await nodeEnvironment());
   environments.set('official', await pythonEnvironment('official'));
+  environments.set('agents', await pythonEnvironment('agents'));
   environments.set('frameworks', await pythonEnvironment('frameworks'));
   server = await startTestServer({
     set: { '--models-dir': models, '--allow-downloads': 'false' },

@@ -36,11 +36,13 @@ let server: TestServer;
 let node: Environment;
 let official: Environment;
 let frameworks: Environment;
+let agents: Environment;
 const directory = new TemporaryDirectory();
 
 beforeAll(async () => {
   node = await nodeEnvironment();
   official = await pythonEnvironment('official');
+  agents = await pythonEnvironment('agents');
   frameworks = await pythonEnvironment('frameworks');
   await pullRealModels();
   for (const model of [`generators/${realGenerator}`, `embedders/${realEmbedder}`]) {
@@ -64,8 +66,9 @@ afterAll(async () => {
 /** Runs an example beside the libraries that it imports. */
 async function run({ title, language, code }: Example): Promise<string> {
   const here = code.replaceAll('http://127.0.0.1:8080', server.url);
-  const isOfficial = /^(?:OpenAI|Ollama|Cohere)/.test(title);
-  const environment = language === 'js' ? node : isOfficial ? official : frameworks;
+  const isOfficial = /^(?:OpenAI|Ollama|Cohere),/.test(title);
+  const isAgent = /^(?:OpenAI Agents|Pydantic AI)/.test(title);
+  const environment = language === 'js' ? node : isAgent ? agents : isOfficial ? official : frameworks;
   const file = join(node.folder, `example-${crypto.randomUUID()}.${language === 'js' ? 'mjs' : 'py'}`);
   await Bun.write(file, here);
   try {

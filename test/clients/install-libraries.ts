@@ -39,7 +39,7 @@ export function pinnedVersions(): ReadonlyMap<string, string> {
     dependencies: Record<string, string>;
   };
   const versions = new Map(Object.entries(dependencies).map(([name, version]) => [`npm:${name}`, version]));
-  for (const file of ['frameworks', 'official']) {
+  for (const file of ['agents', 'frameworks', 'official']) {
     for (const line of readFileSync(join(sources, `python/${file}.txt`), 'utf8')
       .trim()
       .split('\n')) {

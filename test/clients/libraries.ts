@@ -21,7 +21,7 @@ export interface Library {
   /** Packages as `REGISTRY:NAME`, the one whose version is told first. */
   readonly packages: readonly [string, ...string[]];
   /** Where its driver runs: `node`, or a set of packages of Python. */
-  readonly environment: 'node' | 'official' | 'frameworks';
+  readonly environment: 'node' | 'official' | 'frameworks' | 'agents';
   readonly driver: string;
   readonly works: readonly Capability[];
 }
@@ -49,6 +49,27 @@ export const libraries: readonly Library[] = [
     environment: 'node',
     driver: 'ai-sdk.mjs',
     works: chat,
+  },
+  {
+    name: 'AI SDK, provider of OpenAI',
+    packages: ['npm:@ai-sdk/openai'],
+    environment: 'node',
+    driver: 'ai-sdk-openai.mjs',
+    works: [...chat, 'responses'],
+  },
+  {
+    name: 'OpenAI Agents (Python)',
+    packages: ['pypi:openai-agents'],
+    environment: 'agents',
+    driver: 'openai_agents_client.py',
+    works: ['chat', 'stream', 'tools', 'schema', 'responses', 'cancel', 'errors'],
+  },
+  {
+    name: 'Pydantic AI',
+    packages: ['pypi:pydantic-ai-slim'],
+    environment: 'agents',
+    driver: 'pydantic_ai_client.py',
+    works: [...chat, 'responses'],
   },
   {
     name: 'LangChain (TypeScript)',

@@ -75,6 +75,12 @@ const zod = [
   },
 ];
 
+/** Longer than the engine repeats anything. */
+const long = [
+  { type: 'string', maxLength: 5_000 },
+  { type: 'string', minLength: 1, maxLength: 100_000 },
+];
+
 /** As Pydantic writes them: lengths beside formats, and where to look first among alternatives. */
 const pydantic = [
   { format: 'uuid4', type: 'string' },
@@ -109,4 +115,4 @@ const pydantic = [
 ];
 
 /** How other libraries write what can be enforced. */
-export const librarySchemas: readonly object[] = [...zod, ...pydantic];
+export const librarySchemas: readonly object[] = [...zod, ...long, ...pydantic];

@@ -6,6 +6,10 @@ import { lengthsOf, type Pattern, readPattern, repetitionsMax } from './pattern-
 import { countOf, type SchemaObject, unsupported } from './schema-keywords.ts';
 import { formatNames, formatPattern } from './string-formats.ts';
 
+/** Characters in a string. */
+const lengthMax = 1_000_000;
+const pieceLength = 1_000;
+
 /** A JSON string under `minLength`, `maxLength`, `pattern` and `format`. */
 export function stringExpression(schema: SchemaObject, writer: GrammarWriter): string {
   const patterns = patternsOf(schema);
@@ -18,8 +22,7 @@ export function stringExpression(schema: SchemaObject, writer: GrammarWriter): s
 function insideOf(schema: SchemaObject, patterns: readonly Pattern[], lengths: Lengths, writer: GrammarWriter): string {
   const [pattern, ...others] = patterns;
   if (pattern === undefined) {
-    const max = checkedCount('maxLength', lengths.max);
-    return repeated(characterRule(writer), checkedCount('minLength', lengths.min) ?? 0, max);
+    return charactersOf(lengths, writer);
   }
   const open = lengthsLeft(patterns, lengths);
   if (others.length === 0 && open.min === 0 && open.max === undefined) return patternExpression(pattern, writer);
@@ -28,6 +31,25 @@ function insideOf(schema: SchemaObject, patterns: readonly Pattern[], lengths: L
   const [first, second] = ['pattern', 'format', 'minLength', 'maxLength'].filter((each) => schema[each] !== undefined);
   const why = expression === 'none' ? 'leaves no text' : 'cannot be enforced';
   throw unsupported(String(second), `${why} beside "${first}"`);
+}
+
+/** Characters in any number within the bounds; those that a repetition has no room for in pieces of a thousand. */
+function charactersOf({ min, max }: Lengths, writer: GrammarWriter): string {
+  for (const [keyword, length] of Object.entries({ minLength: min, maxLength: max ?? 0 })) {
+    if (length > lengthMax) throw unsupported(keyword, `can be enforced up to ${lengthMax}`);
+  }
+  const character = characterRule(writer);
+  if (Math.max(min, max ?? 0) <= repetitionsMax) return repeated(character, min, max);
+  const piece = writer.rule('piece', repeated(character, pieceLength, pieceLength));
+  const exactly = (count: number) => {
+    const pieces = Math.floor(count / pieceLength);
+    return [repeated(piece, pieces, pieces), repeated(character, count % pieceLength, count % pieceLength)];
+  };
+  if (max === undefined) return [...exactly(min), `${character}*`].join(' ');
+  // The last piece is the tail, so that no number between is lost.
+  const pieces = Math.max(0, Math.floor((max - min) / pieceLength) - 1);
+  const tail = max - min - pieces * pieceLength;
+  return [...exactly(min), repeated(piece, 0, pieces), repeated(character, 0, tail)].join(' ');
 }
 
 /** The patterns of a schema, its format as one of them: a format that is not known is a name for the pattern that stands beside it. */

@@ -90,6 +90,26 @@ describe('texts of a grammar satisfy the schema', () => {
     );
   });
 
+  test('years begin with the first', () => {
+    const grammar = new Gbnf(schemaGrammar({ type: 'string', format: 'date' }));
+    const years = ['0000', '0001', '0079', '0100', '1000', '2026', '9999'];
+    expect(years.filter((year) => !grammar.accepts(`"${year}-01-31"`))).toEqual(['0000']);
+  });
+
+  test('strings of thousands of characters have no more and no fewer than they may', () => {
+    const text = (length: number) => JSON.stringify('x'.repeat(length));
+    const accepts = (keywords: object, lengths: number[]) => {
+      const grammar = new Gbnf(schemaGrammar({ type: 'string', ...keywords }));
+      return lengths.filter((length) => grammar.accepts(text(length)));
+    };
+    const all = [0, 1_000, 1_001, 1_999, 2_000, 2_001, 2_082, 2_083, 2_084, 3_000, 4_500, 5_000, 5_001];
+    const within = (min: number, max: number) => all.filter((length) => length >= min && length <= max);
+    for (const maxLength of [2_083, 5_000, 3_000]) expect(accepts({ maxLength }, all)).toEqual(within(0, maxLength));
+    expect(accepts({ minLength: 2_001, maxLength: 4_500 }, all)).toEqual(within(2_001, 4_500));
+    expect(accepts({ minLength: 2_083 }, all)).toEqual(within(2_083, 10_000));
+    expect(accepts({ minLength: 2_083, maxLength: 2_083 }, all)).toEqual([2_083]);
+  });
+
   test('tuples of draft 7 are those of later drafts', () => {
     const items = [{ type: 'string' }, { type: 'number' }];
     const tuple = { type: 'array', items, additionalItems: false, minItems: 2, maxItems: 2 };
@@ -318,7 +338,7 @@ describe('what cannot be enforced is refused by name', () => {
     [{ type: 'number', minimum: 0.5 }, 'minimum'],
     [{ type: 'integer', minimum: 3, maximum: 2 }, 'minimum'],
     [{ type: 'string', minLength: 3, maxLength: 2 }, 'minLength'],
-    [{ type: 'string', maxLength: 5_000 }, 'maxLength'],
+    [{ type: 'string', maxLength: 1_000_001 }, 'maxLength'],
     [{ type: 'string', format: 'iri' }, 'format'],
     [{ type: 'string', pattern: '^a', maxLength: 2_000 }, '"maxLength": cannot be enforced beside "pattern"'],
     [{ type: 'string', pattern: '^a$', minLength: 2 }, '"minLength": leaves no text beside "pattern"'],
