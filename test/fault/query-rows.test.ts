@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
+import { threadMs } from '../support/thread-time.ts';
 
 /** The longest that one turn of the event loop may take, in milliseconds of the thread's own time. */
 const turnMsMax = 20;
@@ -43,11 +44,6 @@ async function send(body: string): Promise<{ status: number; code: string | unde
   watch.goesOn = false;
   const code = response.ok ? undefined : (JSON.parse(text) as { code?: string }).code;
   return { status: response.status, code, turnMs };
-}
-
-function threadMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
 }
 
 describe('I07: queries that ask for too much are refused or bounded, and the event loop goes on', () => {

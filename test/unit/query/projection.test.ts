@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 import { compileProjection } from '../../../src/query/request/projection/projection.ts';
+import { threadMs } from '../../support/thread-time.ts';
 
 const document = `{"title":"Leek soup","n":1.0,"big":1e2,"author":{"name":"Ada","email":"a@b","tags":["x","y"]},
   "steps":[{"text":"chop","minutes":5},{"text":"boil","minutes":-0},"serve"],"a.b":{"c":1,"d":2},
@@ -109,11 +110,11 @@ describe('projections', () => {
     const large = `{"rows":[${Array(50_000).fill('{"a":"x","b":[1,2,{"c":"y"}]}').join(',')}],"title":"t"}`;
     const projection = compileProjection(['title', 'rows.b.c']);
     const attempt = () => {
-      const start = performance.now();
+      const start = threadMs();
       projection.apply(large);
-      return performance.now() - start;
+      return threadMs() - start;
     };
-    // The best of three: the machine may be busy with something else.
+    // The best of three: the first one compiles.
     expect(Math.min(attempt(), attempt(), attempt())).toBeLessThan(500);
   });
 
