@@ -155,6 +155,21 @@ describe('sundew check', () => {
   );
 
   test(
+    'takes a directory of an index that an earlier release had yet to make for no damage',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place);
+      rmSync(`${place.dataDir}/ranges/1/1/indexes/dense@2`, { recursive: true });
+      alter(`${place.dataDir}/ranges/1/1/documents.db`, 'PRAGMA user_version = 5');
+      expect(offlineCheck(place.dataDir)).toEqual({
+        code: 0,
+        text: expect.stringContaining('index "dense": its directory is missing; the next start builds it again'),
+      });
+    },
+    timeout,
+  );
+
+  test(
     'a start refuses a directory that belongs to somebody else, and leaves it as it was',
     async () => {
       using place = new FaultPlace();

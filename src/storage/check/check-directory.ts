@@ -98,7 +98,7 @@ class DirectoryCheck {
     // Its absence is a finding of the catalog.
     if (!existsSync(path)) return;
     const where = `table "${table.name}", range ${rangeId}`;
-    const { findings, documents, head, purgedThrough } = checkRangeFile(path, range);
+    const { findings, documents, head, purgedThrough, isEarlier } = checkRangeFile(path, range);
     report.documents += documents;
     for (const { message, key } of findings)
       report.findings.push({ where, message, ...(key === undefined ? {} : { key }) });
@@ -112,7 +112,7 @@ class DirectoryCheck {
       if (!this.#indexes.keepsFiles(record)) continue;
       const directory = this.#directory.indexesDirectory(rangeId, generation);
       const verify = (copy: string) => this.#indexes.verify(copy, record, table.enrichments);
-      const at = { where: `${where}, index "${record.name}"`, head, isPurged: purgedThrough > 0 };
+      const at = { where: `${where}, index "${record.name}"`, head, isPurged: purgedThrough > 0, isEarlier };
       await this.#checkIndex(directory, record, at, verify);
     }
   }
@@ -120,7 +120,7 @@ class DirectoryCheck {
   async #checkIndex(
     indexesDirectory: string,
     record: IndexRecord,
-    { where, head, isPurged }: { where: string; head: number; isPurged: boolean },
+    { where, head, isPurged, isEarlier }: { where: string; head: number; isPurged: boolean; isEarlier: boolean },
     verify: (copy: string) => Promise<IndexVerdict>,
   ): Promise<void> {
     const report = this.#report;
@@ -129,8 +129,8 @@ class DirectoryCheck {
     const name = names.find(isOwn);
     if (name === undefined) {
       const message = 'its directory is missing; the next start builds it again';
-      // Before the first checkpoint of the range's indexes their directories may go with the power.
-      if (isPurged || names.length > 0) report.findings.push({ where, message });
+      // Before the first checkpoint of the range's indexes their directories may go with the power; earlier releases made some with it.
+      if (isPurged || (names.length > 0 && !isEarlier)) report.findings.push({ where, message });
       else report.notes.push(`${where}: ${message}`);
       return;
     }

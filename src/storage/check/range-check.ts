@@ -35,6 +35,8 @@ interface RangeCheck {
   head: number;
   /** The feed was purged up to this sequence, because every index had it in a checkpoint; 0 before the first purge. */
   purgedThrough: number;
+  /** No server of this release has opened the range yet. */
+  isEarlier: boolean;
 }
 
 /** Key interval that the catalog gives the range: start inclusive, end exclusive, null for none. */
@@ -71,7 +73,7 @@ export function checkRangeFile(path: string, bounds: RangeBounds = { startKey: '
       problem: 'log',
       message: `the write-ahead log is damaged at byte ${log.damagedAtByte}, in front of committed transactions`,
     });
-    return { findings, documents: 0, head: 0, purgedThrough: 0 };
+    return unread(findings);
   }
   let database: Database | undefined;
   try {
@@ -80,7 +82,7 @@ export function checkRangeFile(path: string, bounds: RangeBounds = { startKey: '
   } catch (error) {
     if (!(error instanceof SQLiteError)) throw error;
     findings.push({ problem: 'unreadable', message: `${error.code ?? 'SQLite'}: ${error.message}` });
-    return { findings, documents: 0, head: 0, purgedThrough: 0 };
+    return unread(findings);
   } finally {
     database?.close();
   }
@@ -104,11 +106,16 @@ export function holdsChanges(directory: DataDirectory, rangeId: RangeId): boolea
   return false;
 }
 
+/** The result for a file that cannot be read. */
+function unread(findings: RangeFinding[]): RangeCheck {
+  return { findings, documents: 0, head: 0, purgedThrough: 0, isEarlier: false };
+}
+
 function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]): RangeCheck {
   const version = schemaVersion(database);
   if (version > rangeMigrations.length) {
     findings.push({ problem: 'newer_format', message: 'the file was written by a later release' });
-    return { findings, documents: 0, head: 0, purgedThrough: 0 };
+    return unread(findings);
   }
   for (const { integrity_check: line } of database.query('PRAGMA integrity_check').all() as {
     integrity_check: string;
@@ -127,7 +134,8 @@ function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]
   checkCounters(database, recount, findings);
   const identity = database.query('SELECT purged_through AS purgedThrough FROM range_identity').get();
   const { purgedThrough = 0 } = (identity ?? {}) as { purgedThrough?: number };
-  return { findings: findings.slice(0, findingsMax), documents: recount.documents, head, purgedThrough };
+  const isEarlier = version < rangeMigrations.length;
+  return { findings: findings.slice(0, findingsMax), documents: recount.documents, head, purgedThrough, isEarlier };
 }
 
 interface Recount {
