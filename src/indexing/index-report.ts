@@ -19,6 +19,8 @@ export interface RangeIndexReport {
   /** Head of the range when the index was opened, and whether the index shows everything up to it. */
   replayTarget: number;
   hasReplayed: boolean;
+  /** No document is left out because it was damaged. */
+  isWhole: boolean;
   checkpointed: number;
   backfilledRows: number;
   skippedCount: number;
@@ -39,16 +41,17 @@ export interface Readiness {
   complete: boolean;
   /**
    * Why it is not complete: `backfill` (being built), `replay` (rows are still to be read), `publication` (rows were
-   * read and wait for their commit), `load_failure`, `index_failed`; of an index that the server makes the vectors of also
+   * read and wait for their commit), `damaged` (stored documents were, and are left out), `load_failure`, `index_failed`; of an index that the server makes the vectors of also
    * `enrichment` (documents wait for theirs), `enrichment_retry` and `embedder_unavailable`.
    */
   reasons: string[];
 }
 
 /** Whether the index shows everything that its range has committed. */
-export function isComplete({ state, stats, published, head, production, artifacts = [] }: RangeIndexReport): boolean {
+export function isComplete(report: RangeIndexReport): boolean {
+  const { state, stats, published, head, isWhole, production, artifacts = [] } = report;
   const isMade = (!production || isCovered(production, head)) && artifacts.every((each) => each.isComplete);
-  return state !== 'failed' && stats !== undefined && published >= head && isMade;
+  return state !== 'failed' && stats !== undefined && published >= head && isMade && isWhole;
 }
 
 /** How far the parts of an index are made that are made of artifacts: each waits for its artifact. */
@@ -84,6 +87,7 @@ function reasonsOf(report: RangeIndexReport): string[] {
   if (report.state === 'failed') return [report.stats ? 'index_failed' : 'load_failure'];
   const makers = [...(report.production ? [report.production] : []), ...(report.artifacts ?? [])];
   const made = makers.flatMap((each) => productionReasons(each, report.head));
+  if (!report.isWhole) made.push('damaged');
   if (report.rebuilding) return [...made, 'backfill'];
   if (report.published >= report.head) return made;
   return [...made, ...(report.applied > report.published ? ['publication', 'replay'] : ['replay'])];

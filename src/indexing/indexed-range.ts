@@ -113,6 +113,12 @@ export class IndexedRange {
     return this.#removals.after(sequence);
   }
 
+  /** Documents at the head; undefined while the head is behind the file. */
+  get #documents(): number | undefined {
+    const { head, documents } = this.stored.info();
+    return head === this.#head ? documents : undefined;
+  }
+
   /** Starts following an index; it is built from the documents or their vectors when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
     if (isKeptByText(definition)) return;
@@ -126,6 +132,7 @@ export class IndexedRange {
         head: () => this.#head,
         // An index that has everything needs no look at the file.
         read: (after) => (this.#standings.lag(after) > 0 ? this.#feed.page(definition, after, rows) : undefined),
+        ...(definition.kind === 'full_text' && { documents: () => this.#documents }),
       },
       clock,
       ...(this.#deps.writers && { writers: this.#deps.writers }),

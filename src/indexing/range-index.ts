@@ -1,3 +1,5 @@
+import type { DamagedRow } from '../storage/write-request.ts';
+
 /** The native index of an applier; `src/engine` gives the real one, tests a small one. */
 export interface RangeIndex {
   /** The handle that queries name. */
@@ -78,6 +80,8 @@ export interface IndexSource {
   head(): number;
   /** A page of changes after `sequence` in order, or undefined when there is none. */
   read(afterSequence: number): ChangePage | undefined;
+  /** Documents of the range at its head, where the index has one of its own for each; undefined while that is not known. */
+  documents?(): number | undefined;
 }
 
 /** Row images in sequence order; `frame` is a document frame of puts and deletes. */
@@ -86,5 +90,5 @@ export interface ChangePage {
   lastSequence: number;
   frame: Uint8Array<ArrayBuffer>;
   /** Documents that cannot be read; the frame has tombstones in their place. */
-  damaged?: { key: string; reason: string }[];
+  damaged?: DamagedRow[];
 }

@@ -223,9 +223,17 @@ export interface PostImages {
   lastSequence: number;
 }
 
+/** A stored document, or a part of it, that does not match its checksum. */
+export interface DamagedRow {
+  /** Of the document, as its ordinal. */
+  key: string;
+  ordinal: number;
+  reason: string;
+}
+
 /** Post-images read back, and the documents among them that are damaged. */
 export interface FeedPage extends PostImages {
-  damaged: { key: string; reason: string }[];
+  damaged: DamagedRow[];
 }
 
 /** The durable result of one request in one range. */

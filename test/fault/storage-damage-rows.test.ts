@@ -46,6 +46,12 @@ interface Page {
   damaged?: number;
 }
 
+interface Readiness {
+  state: string;
+  complete: boolean;
+  pending_reasons: string[];
+}
+
 /** The sum of a metric over its labels. */
 async function metricOf(server: ChildServer, name: string): Promise<number> {
   const text = await (await fetch(`${server.metricsUrl}/metrics`)).text();
@@ -302,6 +308,44 @@ describe('S04 a bit flipped in a stored row', () => {
       expect(listed.get('k0017')).toEqual({});
       expect(server.log).toContain('does not match its checksum');
       expect(await metricOf(server, 'sundew_damaged_documents_total')).toBe(1);
+    },
+    timeout,
+  );
+
+  test(
+    'an index that was built without the damaged row answers as one that lacks something, also after a restart, until the row is mended',
+    async () => {
+      using place = new FaultPlace();
+      await filled(place, 50);
+      flipEverywhere(place.file('documents.db'), '"note17x"');
+      for (const path of place.files('/indexes/')) rmSync(path);
+      const ask = async (wire: WireClient, more: object = {}) => {
+        const asked = { table: 't', full_text_search: { field: 'words', match: 'amber' }, limit: 100, ...more };
+        const { body } = await wire.expect(200, 'POST', '/db/v1/query', asked);
+        const [{ hits, partial }] = (body as unknown as { responses: [{ hits: Page['hits']; partial?: boolean }] })
+          .responses;
+        return { ...hits.total, partial };
+      };
+      const readiness = async (wire: WireClient) => {
+        const { body } = await wire.expect(200, 'GET', '/db/v1/tables/t/indexes');
+        const [{ status }] = body as unknown as [{ status: { readiness: Readiness } }];
+        return [status.readiness.state, status.readiness.complete, status.readiness.pending_reasons];
+      };
+      for (const start of ['the one that builds', 'the next']) {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        await until(async () => JSON.stringify(await readiness(wire)) === '["queryable_partial",false,["damaged"]]');
+        const short = { value: 49, relation: 'gte', partial: true };
+        expect([start, await ask(wire)]).toEqual([start, short]);
+        expect(await ask(wire, { count: true, limit: undefined })).toEqual(short);
+        expect((await server.stop()).code).toBe(0);
+      }
+      await using server = await place.start();
+      const wire = new WireClient(server.url);
+      const inserts = { k0017: { words: 'amber' } };
+      expect((await wire.batch('t', { inserts, sync_level: 'full_text' })).status).toBe(201);
+      expect(await ask(wire)).toEqual({ value: 50, relation: 'exact', partial: undefined });
+      expect(await readiness(wire)).toEqual(['ready', true, []]);
     },
     timeout,
   );

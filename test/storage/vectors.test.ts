@@ -330,7 +330,9 @@ test('a damaged vector is named by every reader, and leaves its index', async ()
   const page = must(range.feed.read(0, { parts: [1] }), 'a page');
   const frame = readFrame(page.frame);
   expect([frame.kind(0), frame.kind(1)]).toEqual([rowKind.partPut, rowKind.partDelete]);
-  expect(page.damaged).toEqual([{ key: 'b', reason: 'a stored part, such as a vector, does not match its checksum' }]);
+  expect(page.damaged).toEqual([
+    { key: 'b', ordinal: 2, reason: 'a stored part, such as a vector, does not match its checksum' },
+  ]);
   database.close();
   await storage.close();
   expect(checkRangeFile(file).findings).toMatchObject([{ problem: 'part', key: 'b' }]);

@@ -8,7 +8,7 @@ const gatheredBytesMax = 256 * 1024;
 
 /**
  * Takes the next page off a queue, joined with the small pages behind it: under many small writes a native call for
- * each would cost more than the rows in it.
+ * each would cost more than the rows in it. A page with damaged rows stays alone, since a page behind it may mend them.
  */
 export function takePages(queue: ChangePage[]): { page: ChangePage; takenBytes: number } | undefined {
   const [first] = queue;
@@ -17,7 +17,7 @@ export function takePages(queue: ChangePage[]): { page: ChangePage; takenBytes: 
   let bytes = 0;
   for (const page of queue) {
     bytes += page.frame.byteLength;
-    if (page.frame.byteLength > smallPageBytes || bytes > gatheredBytesMax) break;
+    if (page.frame.byteLength > smallPageBytes || bytes > gatheredBytesMax || page.damaged?.length) break;
     count += 1;
   }
   const joined = queue.splice(0, Math.max(1, count));

@@ -14,6 +14,7 @@ import { letFrameGo } from './held-frames.ts';
 import { HeldWriter } from './held-writer.ts';
 import { isIndexDamage, isOfMachine, isOutdated, rebuildReason } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
+import { LeftOutDocuments } from './left-out-documents.ts';
 import { PageQueue, type QueuedPage } from './page-queue.ts';
 
 /** Faults with what the checkpoint holds, one after another, before the index is wiped and rebuilt from the documents. */
@@ -48,6 +49,7 @@ export class IndexApplier implements Service {
   #ended: Promise<void> | undefined;
 
   readonly #standing: ApplierStanding;
+  readonly #leftOut = new LeftOutDocuments();
   #backfilledRows = 0;
   #skippedCount = 0;
   /** Somebody waits for a checkpoint. */
@@ -101,6 +103,12 @@ export class IndexApplier implements Service {
     return this.index !== undefined && this.progress.published >= this.#standing.replayTarget;
   }
 
+  /** It holds every document up to what it shows. Otherwise some were damaged when it was to take them, and a search misses those. */
+  get isWhole(): boolean {
+    if (this.#leftOut.isShort) this.#countDocuments();
+    return this.#leftOut.isEmpty;
+  }
+
   /** Everything that it was given is visible, and nothing more is to be done for it. */
   get isAtRest(): boolean {
     return this.#standing.state === 'live' && this.#queue.isEmpty && this.#applied.isPublished;
@@ -140,6 +148,7 @@ export class IndexApplier implements Service {
       published: this.progress.published,
       replayTarget: this.#standing.replayTarget,
       hasReplayed: this.hasReplayed,
+      isWhole: this.isWhole,
       checkpointed: this.checkpointedSequence,
       backfilledRows: this.#backfilledRows,
       skippedCount: this.#skippedCount,
@@ -285,6 +294,7 @@ export class IndexApplier implements Service {
     this.#applied.opened(index);
     this.#standing.opened(index.openedAtSequence, this.#source.head());
     this.#queue.restartAt(index.openedAtSequence);
+    this.#leftOut.restart();
     this.#standing.state = 'catching_up';
     this.#events.opened?.(index, this.#source.head());
     void this.#damage.watch(index);
@@ -332,7 +342,16 @@ export class IndexApplier implements Service {
     if (this.#source.head() > this.#applied.applied) return;
     this.#queue.restartAt(this.#applied.applied);
     this.#standing.reachedHead();
+    this.#countDocuments();
     this.#events.live?.();
+  }
+
+  /** Compares the index with its range, where both are at one sequence. */
+  #countDocuments(): void {
+    const { index } = this;
+    const documents = this.#source.documents?.();
+    if (index === undefined || documents === undefined || this.progress.published < this.#source.head()) return;
+    this.#leftOut.isShort = index.stats().docCount < documents;
   }
 
   async #apply({ page, waitingSinceMs }: QueuedPage): Promise<number> {
@@ -343,6 +362,7 @@ export class IndexApplier implements Service {
       return 0;
     }
     this.#writer.use();
+    this.#leftOut.take(page);
     const applied = this.#applied.apply(page, waitingSinceMs);
     const { rows, skipped } = await applied.finally(() => letFrameGo(page.frame));
     if (skipped.length > 0) {

@@ -24,8 +24,8 @@ const answerHead = {
   partial: Type.Optional(
     Type.String({
       description:
-        'Why the answer lacks something: a bound of the search (`edges`, `nodes`, `time`), or `indexing` while the index ' +
-        'does not show every write. Absent from a whole answer.',
+        'Why the answer lacks something: a bound of the search (`edges`, `nodes`, `time`), `indexing` while the index does ' +
+        'not show every write, or `damaged` where stored edges were when it was built. Absent from a whole answer.',
     }),
   ),
 };

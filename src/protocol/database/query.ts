@@ -379,8 +379,8 @@ export const queryResult = Type.Object({
   partial: Type.Optional(
     Type.Boolean({
       description:
-        'True: not all documents were looked at, because the time was over or an index is still replaying what it ' +
-        'showed before a restart.',
+        'True: not all documents were looked at, because the time was over, an index is still replaying what it ' +
+        'showed before a restart, or it was built while a stored document was damaged, which it lacks.',
     }),
   ),
   failover: Type.Optional(

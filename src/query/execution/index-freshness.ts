@@ -14,6 +14,8 @@ export interface IndexFreshness {
   removedSince(shown: readonly number[]): number;
   /** Every index shows what its range held when it was opened. */
   hasReplayed(): boolean;
+  /** No index lacks a document because it was damaged. */
+  isWhole(): boolean;
   /** Waits for a moment until everything up to `heads` is shown; false when it is not by then. */
   waitUntilShown(heads: readonly number[]): Promise<boolean>;
 }
@@ -36,6 +38,7 @@ export function freshnessOf(searched: SearchedIndexes): IndexFreshness {
     removedSince: (sequences) =>
       ranges.reduce((removals, range, at) => removals + range.removalsAfter(sequences[at] ?? 0), 0),
     hasReplayed: () => hasReplayed(searched),
+    isWhole: () => names.every((name) => ranges.every((range) => range.applier(name)?.isWhole !== false)),
     async waitUntilShown(heads) {
       if (isAtLeast(shown(), heads)) return true;
       await waitUntilShown(searched, heads, consistencyWaitMs);

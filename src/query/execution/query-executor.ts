@@ -107,13 +107,14 @@ async function answer(
     // A damaged document is there, and matches.
     const gone = dropped - page.damaged;
     const isCurrent = gone === 0 && isAtLeast(shown, heads);
+    const isWhole = freshness.isWhole();
     // The page before a cursor ends at it.
     const shownHits = plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit);
     const executed: ExecutedQuery = {
       hits: await orderByStored(shownHits, plan, target),
       total: isCurrent ? total : Math.max(hits.length, total - Math.max(gone, freshness.removedSince(shown))),
-      totalIsExact: totalIsExact && isCurrent,
-      isPartial: native.isPartial || aggregated?.isPartial === true || !freshness.hasReplayed(),
+      totalIsExact: totalIsExact && isCurrent && isWhole,
+      isPartial: native.isPartial || aggregated?.isPartial === true || !freshness.hasReplayed() || !isWhole,
       damaged: page.damaged,
       maxScore: droppedScore === undefined ? native.maxScore : maxScoreOf(native, hits, droppedScore),
       aggregations: aggregated?.aggregations,

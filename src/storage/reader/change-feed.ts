@@ -194,7 +194,7 @@ class PageBuilder {
     const at = this.#stored(rowKind.put, ordinal, row, row.key);
     if (at === undefined) {
       this.tombstone({ ordinal, sequence: row.sequence });
-      this.#damage(row.key, 'the stored document does not match its checksum');
+      this.#damage(ordinal, row.key, 'the stored document does not match its checksum');
       return false;
     }
     this.#frame.setTtlBaseMs(at, row.ttlBaseMs ?? 0);
@@ -207,7 +207,7 @@ class PageBuilder {
   part(ordinal: number, partId: number, row: StoredRow, key: Uint8Array): void {
     if (this.#stored(rowKind.partPut, ordinal, row, key) !== undefined) return;
     this.partDelete({ ordinal, sequence: row.sequence }, partId);
-    this.#damage(key, 'a stored part, such as a vector, does not match its checksum');
+    this.#damage(ordinal, key, 'a stored part, such as a vector, does not match its checksum');
   }
 
   partDelete({ ordinal, sequence }: Pick<Change, 'ordinal' | 'sequence'>, partId: number): void {
@@ -229,7 +229,7 @@ class PageBuilder {
     return row;
   }
 
-  #damage(key: Uint8Array, reason: string): void {
-    this.#damaged.push({ key: Buffer.from(key).toString(), reason });
+  #damage(ordinal: number, key: Uint8Array, reason: string): void {
+    this.#damaged.push({ key: Buffer.from(key).toString(), ordinal, reason });
   }
 }

@@ -20,7 +20,7 @@ export type GraphSearchRequest = Omit<NativeGraphRequest, 'range_starts' | 'edge
   Partial<Pick<NativeGraphRequest, 'edges_max' | 'nodes_max' | 'millis_max'>>;
 
 /** Why an answer lacks something: a bound of the search, or an index that does not show everything yet. */
-export type PartialReason = NonNullable<NativeGraphAnswer['partial']> | 'indexing';
+export type PartialReason = NonNullable<NativeGraphAnswer['partial']> | 'indexing' | 'damaged';
 
 const everything = { edges_max: Number.MAX_SAFE_INTEGER, nodes_max: Number.MAX_SAFE_INTEGER, millis_max: 600_000 };
 
@@ -65,6 +65,11 @@ export class OpenGraph {
     return isShown && freshness.hasReplayed() ? undefined : 'indexing';
   }
 
+  /** The index lacks no document because it was damaged. */
+  get isWhole(): boolean {
+    return this.#ranges.every((range) => range.applier(this.definition.name)?.isWhole !== false);
+  }
+
   /** The index shows everything that was written before. */
   #isShown(): boolean {
     const { name } = this.definition;
@@ -75,7 +80,7 @@ export class OpenGraph {
 
   /** As `graphBodyInline`; null also while the index does not show everything. */
   inlineBody(request: GraphSearchRequest): string | null {
-    if (!this.#isShown()) return null;
+    if (!this.#isShown() || !this.isWhole) return null;
     try {
       return graphBodyInline(this.#handles(), this.#whole(request), removedTargetsOf(this.#ranges));
     } catch (error) {

@@ -105,7 +105,7 @@ export class SearchedGraph {
   ): Promise<Searched> {
     const { caller } = this;
     const graph = this.#graph;
-    const late = await graph.waitUntilShown(caller.signal);
+    const late = (await graph.waitUntilShown(caller.signal)) ?? (graph.isWhole ? undefined : 'damaged');
     const partialOf = (answer: NativeGraphAnswer) => {
       const reason = answer.partial ?? late;
       return { answer, partial: reason === undefined ? {} : { partial: reason } };

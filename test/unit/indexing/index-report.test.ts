@@ -24,6 +24,7 @@ const shown: RangeIndexReport = {
   published: 1_000_000,
   replayTarget: 0,
   hasReplayed: true,
+  isWhole: true,
   checkpointed: 0,
   backfilledRows: 0,
   skippedCount: 0,

@@ -14,6 +14,7 @@ const fresh: IndexFreshness = {
   shown: () => [5],
   removedSince: () => 0,
   hasReplayed: () => true,
+  isWhole: () => true,
   waitUntilShown: async () => true,
 };
 
