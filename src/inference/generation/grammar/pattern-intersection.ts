@@ -3,8 +3,8 @@ import type { CodeRange, GrammarWriter } from './grammar-writer.ts';
 import { inString } from './pattern-grammar.ts';
 import type { Pattern } from './pattern-reader.ts';
 
-/** Bounds on what is worked out; patterns that need more are too much together. */
-const bounds = { automatonStates: 4_096, states: 1_024, comparisons: 2_000_000 } as const;
+/** Bounds on what is worked out, in some tens of milliseconds; patterns that need more are too much together. `steps`: edges and states looked at. */
+const bounds = { automatonStates: 4_096, states: 1_024, steps: 200_000 } as const;
 
 /** Code points that a text may have; without `max` there is no upper bound. */
 export interface Lengths {
@@ -135,13 +135,14 @@ function product(automata: readonly Automaton[], { min, max }: Lengths): State[]
   };
   numberOf({ sets: automata.map((each) => each.closure([0])), count: 0 });
   const states: State[] = [];
-  let comparisons = 0;
+  let steps = 0;
   // Grows while it is read.
   for (const { sets, count } of places) {
     const edges = automata.map(({ edges: all }, at) => (sets[at] ?? []).flatMap((state) => all[state] ?? []));
     const starts = startsOf(edges.flat());
-    comparisons += starts.length * edges.reduce((sum, each) => sum + each.length, 1);
-    if (comparisons > bounds.comparisons) throw new TooMuch();
+    const held = sets.reduce((sum, each) => sum + each.length, 1);
+    steps += starts.length * (edges.reduce((sum, each) => sum + each.length, 1) + held);
+    if (steps > bounds.steps) throw new TooMuch();
     const ranges = new Map<number, CodeRange[]>();
     for (const [at, low] of count === max ? [] : starts.entries()) {
       const next = edges.map((each) => each.filter((edge) => contains(edge.ranges, low)).map(({ to }) => to));
