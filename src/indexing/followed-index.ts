@@ -21,6 +21,11 @@ export function artifactOf(definition: IndexDefinition): string | undefined {
   return definition.kind === 'dense' ? definition.artifact : undefined;
 }
 
+/** Whether the index has an entry for each document of its range, whatever is in it. */
+export function hasAllDocuments(definition: IndexDefinition): boolean {
+  return definition.kind === 'full_text' && definition.artifacts === undefined;
+}
+
 /** Whether texts of artifacts belong into the index: it is the default one of its table, or will be, or is over enrichments. */
 export function mayHoldTexts(definition: IndexDefinition): definition is FullTextDefinition {
   const { kind, name } = definition;

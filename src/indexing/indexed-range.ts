@@ -9,7 +9,7 @@ import { JoinedFeed } from './enrichment/joined-feed.ts';
 import type { PartProducer } from './enrichment/part-producer.ts';
 import { RangeArtifacts } from './enrichment/range-artifacts.ts';
 import { FeedConsumers, type FeedPin } from './feed-consumers.ts';
-import { artifactOf, type FollowedIndex } from './followed-index.ts';
+import { artifactOf, type FollowedIndex, hasAllDocuments } from './followed-index.ts';
 import { concerns, contentsOf } from './frame-contents.ts';
 import type { RangeIndexReport } from './index-report.ts';
 import { IndexStandings } from './index-standings.ts';
@@ -132,7 +132,7 @@ export class IndexedRange {
         head: () => this.#head,
         // An index that has everything needs no look at the file.
         read: (after) => (this.#standings.lag(after) > 0 ? this.#feed.page(definition, after, rows) : undefined),
-        ...(definition.kind === 'full_text' && { documents: () => this.#documents }),
+        ...(hasAllDocuments(definition) && { documents: () => this.#documents }),
       },
       clock,
       ...(this.#deps.writers && { writers: this.#deps.writers }),

@@ -80,7 +80,7 @@ export interface IndexSource {
   head(): number;
   /** A page of changes after `sequence` in order, or undefined when there is none. */
   read(afterSequence: number): ChangePage | undefined;
-  /** Documents of the range at its head, where the index has one of its own for each; undefined while that is not known. */
+  /** Documents of the range at its head, where the index has an entry for each; undefined while that is not known. */
   documents?(): number | undefined;
 }
 
