@@ -87,7 +87,7 @@ test('another data directory in the place of the one that a server has open is n
     if (seen instanceof Map) expect([...seen.keys()]).toEqual(keys);
     else if (seen instanceof WireError) expect(seen.answer.status).toBe(503);
     await expectRefused(wire.send('POST', '/db/v1/tables/other', {}));
-    await expectStopped(server, '(documents.db|LOCK)');
+    await expectStopped(server, '(documents.db|catalog.db|LOCK)');
   }
   expect(place.fingerprint()).toEqual(before);
   renameSync(`${place.dataDir}-moved`, `${place.directory}/again`);
