@@ -105,7 +105,8 @@ export class IndexApplier implements Service {
 
   /** It holds every document up to what it shows. Otherwise some were damaged when it was to take them, and a search misses those. */
   get isWhole(): boolean {
-    if (this.#leftOut.isShort) this.#countDocuments();
+    // Before it is live nobody has counted yet, and a search may come as soon as it has replayed.
+    if (this.#leftOut.isShort || this.#standing.state !== 'live') this.#countDocuments();
     return this.#leftOut.isEmpty;
   }
 
