@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import OpenAI from 'openai';
-import type { FunctionTool, ResponseStreamEvent } from 'openai/resources/responses/responses';
+import type { FunctionTool, ResponseInput, ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { ResponseStore } from '../../src/http/clients/responses/response-store.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -205,6 +205,7 @@ describe('stored responses', () => {
     expect(again.previous_response_id).toBe(id);
     expect(again.usage?.input_tokens).toBeGreaterThan(alone.usage?.input_tokens ?? 0);
     expect((await client.responses.retrieve(id)).id).toBe(id);
+    expect(await told(client.responses.retrieve(id, { stream: true }))).toContain('not streamed again');
     expect(await told(client.responses.retrieve(alone.id))).toContain('not_found');
     expect(await told(client.responses.cancel(id))).toContain('in the background');
     await client.responses.delete(id);
@@ -232,6 +233,51 @@ describe('stored responses', () => {
     expect(await told(asked(user, reference(said.output[0])))).toContain('send the item itself');
   });
 
+  test('have a list of what they were made from, the conversation before them included', async () => {
+    const first = await client.responses.create({
+      model,
+      input: 'call',
+      temperature: 0,
+      tools: [add],
+      instructions: 'be',
+    });
+    const call = first.output.find((item) => item.type === 'function_call');
+    const output = { type: 'function_call_output' as const, call_id: call?.call_id ?? '', output: '3' };
+    const input: ResponseInput = [output, { role: 'user', content: [{ type: 'input_text', text: 'hello' }] }];
+    const second = await client.responses.create({ model, input, temperature: 0, previous_response_id: first.id });
+    const all: unknown[] = [];
+    for await (const item of client.responses.inputItems.list(second.id, { order: 'asc', limit: 1 })) all.push(item);
+    const said = (text: string) => ({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] });
+    expect(all).toMatchObject([said('call'), ...first.output, { ...output, status: 'completed' }, said('hello')]);
+    const ids = (all as { id: string }[]).map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    const page = await client.responses.inputItems.list(second.id, { include: ['message.input_image.image_url'] });
+    expect([page.data.map(({ id }) => id), page.has_more]).toEqual([ids.toReversed(), false]);
+    expect(page).toHaveProperty('body.first_id', ids.at(-1));
+    expect(page).toHaveProperty('body.last_id', ids[0]);
+    const referred = [{ type: 'item_reference' as const, id: ids[0] ?? '' }];
+    const again = await client.responses.create({
+      model,
+      input: referred,
+      temperature: 0,
+      tools: [add],
+      instructions: 'be',
+    });
+    expect(again.usage?.input_tokens).toBe(first.usage?.input_tokens);
+  });
+
+  test('have no list of items where it is asked for wrongly, and none behind an item that is not theirs', async () => {
+    const { id, output } = await client.responses.create({ model, input: 'hello', temperature: 0 });
+    const list = (query: object, of = id) =>
+      told(client.responses.inputItems.list(of, query).then((page) => page.data.length));
+    expect(await list({})).toBe('1');
+    for (const limit of [0, 101, 1.5]) expect(await list({ limit })).toContain('limit');
+    expect(await list({ order: 'down' })).toContain('order');
+    expect(await list({ include: ['message.input_image'] })).toContain('include');
+    expect(await list({ after: output[0]?.id })).toContain('not_found: after');
+    expect(await list({}, 'resp_none')).toContain('not_found: no response');
+  });
+
   test('that are too large to be kept say so', async () => {
     const metadata = { of: 'x'.repeat(65 * 1_024 * 1_024) };
     const response = await client.responses.create({ model, input: 'hello', temperature: 0, metadata });
@@ -245,8 +291,8 @@ describe('stored responses', () => {
     const response = (id: string, chars = 10) => ({
       id,
       owner: 'a',
-      body: { text: 'x'.repeat(chars) },
-      conversation: [],
+      body: { text: 'x'.repeat(chars), output: [] },
+      input: [],
     });
     store.set(response('one'));
     expect([store.get('one', 'a')?.id, store.get('one', 'b'), store.delete('one', 'b')]).toEqual([
@@ -286,6 +332,19 @@ test('what is not offered is refused by name', async () => {
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] },
       'input.0.content.0: image_url is missing',
+    ],
+    [
+      {
+        input: [
+          { type: 'function_call', call_id: 'c', name: 'look', arguments: '{}' },
+          {
+            type: 'function_call_output',
+            call_id: 'c',
+            output: [{ type: 'input_image', image_url: 'https://h/i.png' }],
+          },
+        ],
+      },
+      'images and sounds belong to user messages',
     ],
   ];
   for (const [more, words] of cases) {

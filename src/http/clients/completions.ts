@@ -31,7 +31,7 @@ export function completionRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'Goes on with a text',
       description: 'With `stream: true` the answer comes as server-sent events, as that of `/ai/v1/chat/completions`.',
-      body: inferenceBody(completionsRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
+      body: inferenceBody(completionsRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'The answer', schema: completionsResponseSchema, also: eventStream } },
       handler: async (context) => {
         const requests = readRequests(context.body);

@@ -3,12 +3,12 @@ import { didYouMean, memberMeant } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { JsonBody } from '../routing/route.ts';
 
-/** The JSON body of a route of the inference plane. */
+/** The JSON body of a route of the inference plane, plain or as gzip; `bytesMax` bounds what it is inflated. */
 export function inferenceBody<const Schema extends TSchema>(
   schema: Schema,
-  { bytesMax, gzip = false }: { readonly bytesMax: number; readonly gzip?: boolean },
+  { bytesMax }: { readonly bytesMax: number },
 ): JsonBody<Schema> {
-  return { kind: 'json', schema, bytesMax, gzip, prepare: prepareBody };
+  return { kind: 'json', schema, bytesMax, gzip: true, prepare: prepareBody };
 }
 
 /**

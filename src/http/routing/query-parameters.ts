@@ -7,14 +7,15 @@ const said = { whole: 'the query part of the URL', part: 'parameter' };
 
 /**
  * The query part of a request URL as the schema's type. Values are converted to the declared type of their member
- * (string, integer, number, boolean, array of strings separated by commas or repeated); unknown names are ignored, but for
- * those that nearly are known ones.
+ * (string, integer, number, boolean, array of strings separated by commas or repeated, also as `name[]`); unknown names are
+ * ignored, but for those that nearly are known ones.
  */
 export function readQuery<Schema extends TObject>(url: string, schema: Schema): Static<Schema> {
   const values: Record<string, unknown> = {};
   const start = url.indexOf('?');
   if (start >= 0) {
-    for (const [name, text] of parametersOf(url.slice(start + 1))) {
+    for (const [written, text] of parametersOf(url.slice(start + 1))) {
+      const name = written.endsWith('[]') ? written.slice(0, -2) : written;
       const member: TSchema | undefined = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
       if (member === undefined) refuseMisspelled(name, schema);
       else add(values, name, text, member);

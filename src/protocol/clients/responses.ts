@@ -34,7 +34,11 @@ const callOutputSchema = Type.Object({
 });
 
 /** Thoughts of earlier answers are accepted, and not shown to the model again. */
-const reasoningItemSchema = Type.Object({ type: Type.Literal('reasoning') });
+const reasoningItemSchema = Type.Object({
+  type: Type.Literal('reasoning'),
+  summary: Type.Optional(Type.Array(Type.Unknown())),
+  content: Type.Optional(Type.Array(Type.Unknown())),
+});
 
 const referenceSchema = Type.Object({
   type: Type.Literal('item_reference'),
@@ -124,6 +128,39 @@ export const responseSchema = Type.Object({
   ]),
 });
 
+/** Members that `include` may name in the OpenAI interface; items are listed whole without it. */
+const includable = words([
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  'message.output_text.logprobs',
+  'reasoning.encrypted_content',
+  'web_search_call.action.sources',
+  'web_search_call.results',
+]);
+
+export const storedResponseQuerySchema = Type.Object({
+  stream: Type.Optional(Type.Boolean({ description: 'Only false.' })),
+});
+
+export const inputItemsQuerySchema = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Items of a page; 20 unless given.' })),
+  order: Type.Optional(
+    Type.Union([Type.Literal('asc'), Type.Literal('desc')], { description: 'The newest first (`desc`) unless given.' }),
+  ),
+  after: Type.Optional(Type.String({ description: 'The id of an item, behind which the page begins.' })),
+  include: Type.Optional(Type.Array(includable, { description: 'Changes nothing: items are listed whole.' })),
+});
+
+export const inputItemsSchema = Type.Object({
+  object: Type.Literal('list'),
+  data: Type.Array(Type.Object({ id: Type.String() })),
+  first_id: Type.Union([Type.String(), Type.Null()]),
+  last_id: Type.Union([Type.String(), Type.Null()]),
+  has_more: Type.Boolean(),
+});
+
 export const deletedResponseSchema = Type.Object({
   id: Type.String(),
   object: Type.Literal('response'),
@@ -131,6 +168,7 @@ export const deletedResponseSchema = Type.Object({
 });
 
 export type ResponsesRequest = Static<typeof responsesRequestSchema>;
+export type InputItemsQuery = Static<typeof inputItemsQuerySchema>;
 type InputItem = Static<typeof responseInputItemSchema>;
 type ItemReference = Static<typeof referenceSchema>;
 /** An item that says itself what it is. */

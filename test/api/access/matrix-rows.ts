@@ -112,6 +112,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
     'POST /ai/v1/responses',
     'GET /ai/v1/responses/:id',
     'DELETE /ai/v1/responses/:id',
+    'GET /ai/v1/responses/:id/input_items',
     'POST /ai/v1/responses/:id/cancel',
     'POST /ai/v1/rewrite',
     'POST /ai/v1/tokenize',

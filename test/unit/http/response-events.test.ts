@@ -49,8 +49,14 @@ test('tokens of thoughts are counted apart, and are all of them where the though
 
 test('the id of an item tells where it is found, and no other text does', () => {
   const responseId = `resp_${'0a'.repeat(16)}`;
-  expect(placeOfItem(itemId('msg', responseId, 12))).toEqual({ responseId, index: 12 });
-  for (const id of ['', 'msg_1', `msg_${'0a'.repeat(16)}`, `${itemId('msg', responseId, 1)}x`]) {
+  const places = (['input', 'output'] as const).map((of) => ({ responseId, of, index: 12 }));
+  for (const place of places) expect(placeOfItem(itemId('msg', place))).toEqual(place);
+  for (const id of [
+    '',
+    'msg_1',
+    `msg_${'0a'.repeat(16)}`,
+    `${itemId('msg', { responseId, of: 'output', index: 1 })}x`,
+  ]) {
     expect(placeOfItem(id)).toBeUndefined();
   }
 });

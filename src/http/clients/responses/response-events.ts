@@ -1,7 +1,8 @@
 import type { GenerationOutput } from '../../../inference/generation/generate.ts';
 import type { OutputDelta } from '../../../inference/generation/output-parser.ts';
-import type { MessageBody } from '../../../protocol/inference/generate.ts';
+import type { ListedItem } from './input-items.ts';
 import { itemId } from './item-id.ts';
+import type { StoredResponse } from './response-store.ts';
 
 /** One event of a streamed response. */
 interface ResponseEvent {
@@ -28,7 +29,7 @@ const idPrefixes: Readonly<Record<Kind, string>> = { reasoning: 'rs', message: '
 export class ResponseEvents {
   readonly #head: { readonly id: string };
   readonly #freshId: () => string;
-  readonly #items: object[] = [];
+  readonly #items: ListedItem[] = [];
   #open: OpenItem | undefined;
   #sequence = 0;
 
@@ -55,7 +56,7 @@ export class ResponseEvents {
   /** The last events; the whole response is in the last of them. It says by `store` whether `keep` has kept it. */
   end(
     output: GenerationOutput,
-    keep: (response: object) => boolean,
+    keep: (response: StoredResponse['body']) => boolean,
   ): { readonly events: ResponseEvent[]; readonly response: object } {
     const isCut = output.finish === 'length';
     const before = [
@@ -69,33 +70,9 @@ export class ResponseEvents {
     return { events: [...before, this.#event(type, { response })], response };
   }
 
-  /** The turn of the assistant, as a conversation has it. */
-  message(): MessageBody {
-    const items = this.#items as {
-      type: string;
-      content?: { text: string }[];
-      call_id: string;
-      name: string;
-      arguments: string;
-    }[];
-    const said = items.flatMap(({ type, content = [] }) => (type === 'message' ? content.map(({ text }) => text) : []));
-    const tool_calls = items
-      .filter(({ type }) => type === 'function_call')
-      .map(({ call_id, name, arguments: given }) => ({
-        id: call_id,
-        type: 'function' as const,
-        function: { name, arguments: given },
-      }));
-    return {
-      role: 'assistant',
-      content: said.join(''),
-      ...(tool_calls.length === 0 ? {} : { tool_calls }),
-    };
-  }
-
-  #whole({ result, finish }: GenerationOutput): object {
+  #whole({ result, finish }: GenerationOutput): StoredResponse['body'] {
     const { promptTokens, cachedTokens, completionTokens, thoughtTokens } = result;
-    const thinks = (this.#items as { type: Kind }[]).some(({ type }) => type === 'reasoning');
+    const thinks = this.#items.some(({ type }) => type === 'reasoning');
     return {
       ...this.#head,
       status: finish === 'length' ? 'incomplete' : 'completed',
@@ -113,14 +90,14 @@ export class ResponseEvents {
 
   /** A model that says nothing and calls nothing has answered too: clients wait for a message or a call. */
   #emptyMessage(): ResponseEvent[] {
-    const kinds = [...(this.#items as { type: Kind }[]).map(({ type }) => type), this.#open?.kind];
+    const kinds = [...this.#items.map(({ type }) => type), this.#open?.kind];
     const answers = kinds.some((kind) => kind === 'message' || kind === 'function_call');
     return answers ? [] : [...this.#close(), ...this.#begin('message')];
   }
 
   #begin(kind: Kind, name = ''): ResponseEvent[] {
     const index = this.#items.length;
-    const id = itemId(idPrefixes[kind], this.#head.id, index);
+    const id = itemId(idPrefixes[kind], { responseId: this.#head.id, of: 'output', index });
     const open = { kind, id, index, callId: `call_${this.#freshId()}`, name, text: '' };
     this.#open = open;
     const added = { output_index: open.index, item: itemOf(open, 'in_progress') };
@@ -171,15 +148,16 @@ export class ResponseEvents {
   }
 }
 
-function partOf({ kind, text }: OpenItem): object {
-  if (kind === 'reasoning') return { type: 'reasoning_text', text };
-  return { type: 'output_text', text, annotations: [], logprobs: [] };
+function partOf({ kind, text }: OpenItem) {
+  if (kind === 'reasoning') return { type: 'reasoning_text', text } as const;
+  return { type: 'output_text', text, annotations: [], logprobs: [] } as const;
 }
 
-function itemOf(open: OpenItem, status: 'in_progress' | 'completed' | 'incomplete'): object {
+function itemOf(open: OpenItem, status: 'in_progress' | 'completed' | 'incomplete'): ListedItem {
   const { kind, id, callId, name, text } = open;
   if (kind === 'function_call') return { id, type: kind, status, call_id: callId, name, arguments: text };
-  const content = status === 'in_progress' ? [] : [partOf(open)];
-  if (kind === 'reasoning') return { id, type: kind, status, summary: [], content };
-  return { id, type: kind, status, role: 'assistant', content };
+  const part = partOf(open);
+  const content = status === 'in_progress' ? [] : [part];
+  if (part.type === 'reasoning_text') return { id, type: 'reasoning', status, summary: [], content };
+  return { id, type: 'message', status, role: 'assistant', content: status === 'in_progress' ? [] : [part] };
 }

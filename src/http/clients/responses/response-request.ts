@@ -6,16 +6,15 @@ import { isGiven, readChatRequest } from '../../inference/generation/chat-reques
 
 type Part = Exclude<Extract<ResponseInputItem, { role: string }>['content'], string>[number];
 
-/** The conversation so far, and the request that goes on with it. */
 export interface ReadResponse {
-  /** Instructions aside, which are of one response alone. */
-  readonly conversation: readonly MessageBody[];
+  /** Items that the request adds to the conversation; instructions aside, which are of one response alone. */
+  readonly items: readonly ResponseInputItem[];
   readonly generation: GenerationRequest;
 }
 
 /** The stored part of a request: the conversation that goes on, and items that the request refers to. */
 interface Stored {
-  readonly conversation: readonly MessageBody[];
+  readonly conversation: readonly ResponseInputItem[];
   /** Throws `not_found`. */
   readonly item: (id: string) => ResponseInputItem;
 }
@@ -23,11 +22,11 @@ interface Stored {
 /** Throws `ServiceError` that names the member which cannot be honoured. */
 export function readResponseRequest(body: ResponsesRequest, stored: Stored): ReadResponse {
   refuseRest(body);
-  const conversation = [...stored.conversation, ...messagesOf(body.input, stored)];
+  const items = itemsOf(body.input, stored);
   const system: MessageBody[] = body.instructions === undefined ? [] : [{ role: 'system', content: body.instructions }];
   const generation = readChatRequest({
     model: body.model,
-    messages: [...system, ...conversation],
+    messages: [...system, ...messagesOf(stored.conversation, 'previous_response_id'), ...messagesOf(items, 'input')],
     ...(body.temperature === undefined ? {} : { temperature: body.temperature }),
     ...(body.top_p === undefined ? {} : { top_p: body.top_p }),
     ...(body.reasoning?.effort === undefined ? {} : { reasoning_effort: body.reasoning.effort }),
@@ -36,7 +35,7 @@ export function readResponseRequest(body: ResponsesRequest, stored: Stored): Rea
     ...formatOf(body),
     stream: body.stream ?? false,
   });
-  return { conversation, generation: { ...generation, tokensMax: body.max_output_tokens } };
+  return { items, generation: { ...generation, tokensMax: body.max_output_tokens } };
 }
 
 function refuseRest({ background, truncation, conversation, prompt, include, top_logprobs }: ResponsesRequest): void {
@@ -80,18 +79,32 @@ function formatOf({ text }: ResponsesRequest): Pick<GenerateBody, 'response_form
   return { response_format: { type, json_schema } };
 }
 
-function messagesOf(input: ResponsesRequest['input'], stored: Stored): MessageBody[] {
+function itemsOf(input: ResponsesRequest['input'], stored: Stored): ResponseInputItem[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
+  return input.map((item) => ('type' in item && item.type === 'item_reference' ? stored.item(item.id) : item));
+}
+
+/** `where` names the items in messages of errors. */
+function messagesOf(items: readonly ResponseInputItem[], where: string): MessageBody[] {
   const messages: MessageBody[] = [];
-  for (const [at, given] of input.entries()) {
-    const item = 'type' in given && given.type === 'item_reference' ? stored.item(given.id) : given;
-    if ('role' in item) messages.push({ role: item.role, content: contentOf(item.content, `input.${at}`) });
+  for (const [at, item] of items.entries()) {
+    if ('role' in item)
+      addMessage(messages, { role: item.role, content: contentOf(item.content, `${where}.${at}.content`) });
     else if (item.type === 'function_call_output') {
-      const output = typeof item.output === 'string' ? item.output : item.output.flatMap(textsOf).join('\n');
-      messages.push({ role: 'tool', tool_call_id: item.call_id, content: output });
+      const content = contentOf(item.output, `${where}.${at}.output`);
+      messages.push({ role: 'tool', tool_call_id: item.call_id, content });
     } else if (item.type === 'function_call') addCall(messages, item);
+    else if (messages.at(-1)?.role !== 'assistant') messages.push(silentTurn);
   }
   return messages;
+}
+
+/** A turn of the assistant that has come no further than thoughts. */
+const silentTurn: MessageBody = { role: 'assistant', content: '' };
+
+function addMessage(messages: MessageBody[], message: MessageBody): void {
+  if (message.role === 'assistant' && messages.at(-1) === silentTurn) messages.pop();
+  messages.push(message);
 }
 
 /** Calls of one turn belong to one message of the assistant, with what it said before them. */
@@ -111,11 +124,6 @@ function contentOf(content: string | readonly Part[], where: string): NonNullabl
     if (part.type === 'refusal') return part;
     if (part.type !== 'input_image') return { type: 'text', text: part.text };
     if (part.image_url !== undefined) return { type: 'image_url', image_url: part.image_url };
-    throw new ServiceError('invalid_request', `${where}.content.${at}: image_url is missing; there are no files`);
+    throw new ServiceError('invalid_request', `${where}.${at}: image_url is missing; there are no files`);
   });
-}
-
-function textsOf(part: Part): string[] {
-  if (part.type === 'refusal') return [part.refusal];
-  return part.type === 'input_image' ? [] : [part.text];
 }

@@ -1,8 +1,7 @@
 import type { LRUCache } from 'lru-cache';
 import type { Clock } from '../../../lib/clock.ts';
-import type { ResponseInputItem } from '../../../protocol/clients/responses.ts';
-import type { MessageBody } from '../../../protocol/inference/generate.ts';
 import { expiringCache } from '../../../runtime/expiring-cache.ts';
+import type { ListedItem } from './input-items.ts';
 import { placeOfItem } from './item-id.ts';
 
 export interface StoredResponse {
@@ -10,9 +9,9 @@ export interface StoredResponse {
   /** By whom it was asked for, as `ownerOf` writes it. */
   readonly owner: string;
   /** The answer as it was given. */
-  readonly body: object;
-  /** The conversation up to its end, without instructions. */
-  readonly conversation: readonly MessageBody[];
+  readonly body: { readonly output: readonly ListedItem[]; readonly [member: string]: unknown };
+  /** The items it was made from, those of the conversation before it included; not its instructions. */
+  readonly input: readonly ListedItem[];
 }
 
 interface ResponseStoreOptions {
@@ -35,12 +34,12 @@ export class ResponseStore {
     return response?.owner === owner ? this.#responses.get(id) : undefined;
   }
 
-  /** An item of the output of a stored response, by its own id. */
-  item(id: string, owner: string): ResponseInputItem | undefined {
+  /** An item of a stored response, by its own id. */
+  item(id: string, owner: string): ListedItem | undefined {
     const place = placeOfItem(id);
-    if (place === undefined) return undefined;
-    const body = this.get(place.responseId, owner)?.body as { output?: readonly ResponseInputItem[] } | undefined;
-    return body?.output?.[place.index];
+    const response = place === undefined ? undefined : this.get(place.responseId, owner);
+    const item = (place?.of === 'input' ? response?.input : response?.body.output)?.[place?.index ?? 0];
+    return item?.id === id ? item : undefined;
   }
 
   /** False for one that is larger alone than all may be, and is not kept. */

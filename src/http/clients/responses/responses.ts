@@ -5,9 +5,12 @@ import { OwnProvider } from '../../../inference/providers/own-provider.ts';
 import { must } from '../../../lib/assert.ts';
 import {
   deletedResponseSchema,
+  inputItemsQuerySchema,
+  inputItemsSchema,
   type ResponsesRequest,
   responseSchema,
   responsesRequestSchema,
+  storedResponseQuerySchema,
 } from '../../../protocol/clients/responses.ts';
 import { inferenceReason } from '../../../protocol/inference/error-body.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
@@ -15,6 +18,7 @@ import { inferenceBody } from '../../inference/inference-body.ts';
 import { LateStream } from '../../listener/streams/late-stream.ts';
 import { eventStream } from '../../routing/other-content.ts';
 import { defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
+import { inputPage, listedInput } from './input-items.ts';
 import { ResponseEvents } from './response-events.ts';
 import { type ReadResponse, readResponseRequest } from './response-request.ts';
 import { ResponseStore, type StoredResponse } from './response-store.ts';
@@ -39,7 +43,7 @@ export function responsesRoutes(inference: Inference): Route[] {
       summary: 'Generates a response',
       description:
         'Text, functions, structured output, reasoning, streaming, and conversations that go on by `previous_response_id`. Stored responses are kept in memory, for an hour.',
-      body: inferenceBody(responsesRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
+      body: inferenceBody(responsesRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'The response', schema: responseSchema, also: eventStream } },
       handler: (context) => answer(inference, own, store, context),
     }),
@@ -49,8 +53,17 @@ export function responsesRoutes(inference: Inference): Route[] {
       access,
       tag,
       summary: 'A stored response',
+      query: storedResponseQuerySchema,
       responses: { 200: { description: 'The response', schema: responseSchema } },
-      handler: ({ params, caller }) => stored(store, params.id, ownerOf(caller.principal)).body,
+      handler: ({ params, query, caller }) => {
+        if (query.stream === true) {
+          throw new ServiceError(
+            'invalid_request',
+            'stream: a stored response is whole and is not streamed again; leave it out',
+          );
+        }
+        return stored(store, params.id, ownerOf(caller.principal)).body;
+      },
     }),
     defineRoute({
       method: 'DELETE',
@@ -63,6 +76,17 @@ export function responsesRoutes(inference: Inference): Route[] {
         if (store.delete(id, ownerOf(caller.principal))) return { id, object: 'response', deleted: true };
         throw notStored('response', id);
       },
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/ai/v1/responses/:id/input_items',
+      access,
+      tag,
+      summary: 'What a stored response was made from, the conversation before it included',
+      query: inputItemsQuerySchema,
+      responses: { 200: { description: 'A page of items', schema: inputItemsSchema } },
+      handler: ({ params, query, caller }) =>
+        inputPage(stored(store, params.id, ownerOf(caller.principal)).input, query),
     }),
     defineRoute({
       method: 'POST',
@@ -97,8 +121,10 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
   const { body, caller } = context;
   const owner = ownerOf(caller.principal);
   const previous = body.previous_response_id;
+  const before = previous === undefined ? undefined : stored(store, previous, owner);
+  const conversation = before === undefined ? [] : [...before.input, ...before.body.output];
   const read = readResponseRequest(body, {
-    conversation: previous === undefined ? [] : stored(store, previous, owner).conversation,
+    conversation,
     item: (id) => {
       const item = store.item(id, owner);
       if (item === undefined) throw notStored('item', id, '; send the item itself');
@@ -107,9 +133,9 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
   });
   const id = `resp_${freshId()}`;
   const events = new ResponseEvents(headOf(id, body, read, inference), freshId);
-  const keep = (response: object) =>
-    body.store !== false &&
-    store.set({ id, owner, body: response, conversation: [...read.conversation, events.message()] });
+  const input = [...conversation, ...listedInput(read.items, id, conversation.length)];
+  const keep = (response: StoredResponse['body']) =>
+    body.store !== false && store.set({ id, owner, body: response, input });
   if (!read.generation.stream) {
     const [output] = await own.generate(read.generation, context);
     return events.end(must(output, 'there is an answer'), keep).response;

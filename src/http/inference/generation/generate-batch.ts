@@ -29,7 +29,7 @@ export function generateBatchRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'Generates several answers, those of one model together',
       description: 'Answers 200 also where items fail; each has a response or an error.',
-      body: inferenceBody(generateBatchRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true }),
+      body: inferenceBody(generateBatchRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
       responses: { 200: { description: 'The answers, in the order asked', schema: generateBatchResponseSchema } },
       handler: (context) =>
         admitted(inference, 'generate', context, () => {

@@ -12,7 +12,7 @@ import { CompletionChunks } from './completion-chunks.ts';
 import { streamedAnswer } from './streamed-answer.ts';
 
 const tag = 'Inference';
-const body = inferenceBody(generateRequestSchema, { bytesMax: limits.generateBodyBytesMax, gzip: true });
+const body = inferenceBody(generateRequestSchema, { bytesMax: limits.generateBodyBytesMax });
 type Context = RouteContext<object, unknown, BodyValue<typeof body>>;
 
 /** Chat, whole or as a stream of events, under both of its names. */
