@@ -3,6 +3,7 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import type { ValueError } from '@sinclair/typebox/errors';
 import { didYouMean } from '../../lib/text/did-you-mean.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { dropNulls } from './absent-members.ts';
 
 /**
  * Checks that bytes are one JSON value under the documented policy (UTF-8, no duplicate members, no lone surrogates,
@@ -43,11 +44,14 @@ export function checkValue<Schema extends TSchema>(value: unknown, schema: Schem
 /** Scans, parses, prepares and checks a JSON body. */
 export function readJson<Schema extends TSchema>(
   bytes: Uint8Array,
-  { schema, prepare }: { readonly schema: Schema; readonly prepare?: (value: unknown, schema: TSchema) => void },
+  {
+    schema,
+    prepare = dropNulls,
+  }: { readonly schema: Schema; readonly prepare?: (value: unknown, schema: TSchema) => void },
   scanJson: ScanJson,
 ): Static<Schema> {
   const value = parseJson(bytes, scanJson);
-  prepare?.(value, schema);
+  prepare(value, schema);
   return checkValue(value, schema);
 }
 

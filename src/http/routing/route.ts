@@ -26,7 +26,7 @@ export interface JsonBody<Schema extends TSchema = TSchema> extends BodyOptions 
   readonly schema: Schema;
   /** An empty body is allowed, and arrives as `undefined`. */
   readonly optional?: boolean;
-  /** Changes the parsed value in place before it is checked; may throw `ServiceError`. */
+  /** Changes the parsed value in place before it is checked; may throw `ServiceError`. Drops nulls unless given. */
   readonly prepare?: (value: unknown, schema: TSchema) => void;
 }
 

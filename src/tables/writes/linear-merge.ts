@@ -28,7 +28,8 @@ interface MergePage {
 export function readMergeEnvelope(json: string): MergeEnvelope {
   const envelope = JSON.parse(json) as Record<string, unknown>;
   refuseMisspelledMembers(envelope, Object.keys(mergeRequest.properties), 'The body');
-  const { last_merged_id: lastMergedId = '', dry_run: dryRun = false } = envelope;
+  const lastMergedId = envelope.last_merged_id ?? '';
+  const dryRun = envelope.dry_run ?? false;
   if (typeof lastMergedId !== 'string') throw new ServiceError('invalid_request', '"last_merged_id" must be a string');
   if (typeof dryRun !== 'boolean') throw new ServiceError('invalid_request', '"dry_run" must be a boolean');
   const hasRecords = Object.hasOwn(envelope, 'records');

@@ -33,7 +33,7 @@ export async function readTablesRequest(
   const batches = Object.values(envelope.tables ?? {});
   for (const each of batches) refuseMisspelledMembers(each ?? {}, batchMembers, 'A batch');
   const levels = [envelope.sync_level, ...batches.map((each) => each?.sync_level)];
-  const isRead = readSet === 'required' || (readSet === 'optional' && envelope.read_set !== undefined);
+  const isRead = readSet === 'required' || (readSet === 'optional' && (envelope.read_set ?? undefined) !== undefined);
   return {
     scanned,
     wait: strongest(levels.map((level) => readSyncLevel(level, 'propose'))),
