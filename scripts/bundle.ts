@@ -102,7 +102,7 @@ const placesOfSources: Bun.BunPlugin = {
 const separateEntries: Bun.BunPlugin = {
   name: 'separate entries',
   setup(build) {
-    build.onResolve({ filter: /^\.\/(loaded-later|read-yaml)\.ts$/ }, ({ path }) => {
+    build.onResolve({ filter: /^\.\/(loaded-later|read-yaml|call-router)\.ts$/ }, ({ path }) => {
       return { path: path.replace(/\.ts$/, '.js'), external: true };
     });
   },
@@ -127,7 +127,7 @@ function requireRelocatable(bundle: string): void {
 /** Every file that a process or a thread starts with, or that is loaded by itself. */
 function entries(): string[] {
   const isEntry = (path: string) =>
-    /(\.worker|\/pull-child|\/sql-child|\/src\/main|\/src\/loaded-later|\/read-yaml)\.ts$/.test(path) ||
+    /(\.worker|\/pull-child|\/sql-child|\/src\/main|\/src\/loaded-later|\/read-yaml|\/call-router)\.ts$/.test(path) ||
     isModelHost(path);
   return sourceFiles().filter(isEntry);
 }

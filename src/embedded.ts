@@ -63,6 +63,11 @@ export const open: OpenDatabase = async (directory, options = {}) => {
   });
   const services = await openServices({ config, logger, clock, socket: undefined });
   const { app, database } = services;
+  // A request counts as one in flight from the moment it is handed over, the first one too.
+  await app.prepareCalls().catch(async (error) => {
+    await services.close();
+    throw error;
+  });
   const handler = async (request: Request) => (isClosing ? closedAnswer(request) : await app.handle(request));
   const close = async () => {
     if (!isClosing) {

@@ -46,7 +46,6 @@ export async function loadServer(): Promise<StartServer> {
     () => import('@sinclair/typebox'),
     () => import('@sinclair/typebox/compiler'),
     () => import('./engine/json-scan.ts'),
-    () => import('elysia'),
     () => import('./http/routing/all-routes.ts'),
     () => import('./query/query-service.ts'),
     () => import('./server/start-server.ts'),

@@ -96,8 +96,17 @@ function firstKeyNotice(key: string): string {
 }
 
 function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {
-  const format = config.logFormat === 'auto' ? (process.stderr.isTTY ? 'text' : 'json') : config.logFormat;
-  return createLogger({ level: config.logLevel, format, clock, write: writeToStandardError });
+  const { logLevel: level, logFormat } = config;
+  return createLogger({
+    level,
+    // Asked with the first line, after the port is open: the stream takes the runtime ten milliseconds to load.
+    get format() {
+      if (logFormat !== 'auto') return logFormat;
+      return process.stderr.isTTY ? 'text' : 'json';
+    },
+    clock,
+    write: writeToStandardError,
+  });
 }
 
 /** Throws `ConfigError` for a certificate without its key. */

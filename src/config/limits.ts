@@ -103,9 +103,10 @@ export const limits = {
   /** Descriptors that an open range may take, and what is kept for connections and the rest. */
   rangeDescriptors: 8,
   otherDescriptors: 512,
-  /** Machine code takes memory of its own in huge pages, where the process may have so much, and so long after the start. */
+  /** Machine code takes memory of its own in huge pages, where the process may have so much. */
   hugePagesMemoryBytesMin: 2_048 * MiB,
-  hugePagesDelayMs: 2 * secondMs,
+  /** The start leaves until then what its first queries need not wait for. */
+  afterStartMs: 2 * secondMs,
   /** Ranges that stay open however long nobody uses them, and after what time without use the others are closed. */
   warmRangesMax: 64,
   rangeIdleMs: minuteMs,

@@ -7,6 +7,7 @@ import { Metrics } from '../observability/metrics.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { Readiness } from '../observability/readiness.ts';
 import { descriptorLimit } from '../runtime/descriptors.ts';
+import { afterStart } from './after-start.ts';
 import { createApp } from './create-app.ts';
 import { openDraining } from './draining.ts';
 import { openInference, startInference } from './inference/open-inference.ts';
@@ -30,6 +31,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const stopWatch = watchDescriptors({ listener, clock: systemClock, logger });
   const running = startInference(inference, parts, readiness);
+  const callOff = afterStart({ app, clock: systemClock, logger, hugePages: false });
   listener.attach(app);
   return Promise.resolve({
     url: listener.url,
@@ -39,6 +41,7 @@ export function startInferenceServer({ config, listener, logger, clock }: Server
     async stop() {
       stopMonitor();
       stopWatch();
+      callOff();
       await running.stop();
     },
   });

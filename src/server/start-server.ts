@@ -4,8 +4,8 @@ import { startEventLoopMonitor } from '../observability/event-loop-monitor.ts';
 import { startMetricsServer } from '../observability/metrics-server.ts';
 import { addProcessMetrics } from '../observability/process-metrics.ts';
 import { descriptorLimit } from '../runtime/descriptors.ts';
+import { afterStart } from './after-start.ts';
 import { openDraining } from './draining.ts';
-import { useHugePages } from './huge-pages.ts';
 import { watchDescriptors } from './observability/descriptor-watch.ts';
 import { collectServiceMetrics } from './observability/service-metrics.ts';
 import { openServices } from './open-services.ts';
@@ -23,7 +23,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const stopWatch = watchDescriptors({ listener, clock: systemClock, logger });
-  const leaveHugePages = options.hugePages ? useHugePages(systemClock, logger) : () => {};
+  const callOff = afterStart({ app, clock: systemClock, logger, hugePages: options.hugePages });
   const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
   listener.attach(app);
 
@@ -36,7 +36,7 @@ export async function startServer(start: ServerStart): Promise<RunningServer> {
     async stop() {
       stopMonitor();
       stopWatch();
-      leaveHugePages();
+      callOff();
       await services.close();
       await metricsServer.stop();
     },

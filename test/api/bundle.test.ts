@@ -36,6 +36,12 @@ describe('the bundled server', () => {
     expect(await answer.json()).toMatchObject({ responses: [{ hits: { hits: [{ _id: 'a' }] } }] });
   });
 
+  test('refuses what it has no route for: the router of calls is a bundle of its own', async () => {
+    expect((await fetch(`${server.url}/nothing`)).status).toBe(404);
+    const refused = await fetch(`${server.url}/healthz`, { method: 'DELETE' });
+    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
   test('serves the files of its documentation page', async () => {
     expect((await fetch(`${server.url}/docs`)).status).toBe(200);
     expect((await fetch(`${server.url}/docs/swagger-ui.css`)).status).toBe(200);
@@ -50,7 +56,7 @@ describe('the bundled server', () => {
 
   test('opens its port from a small file: what reads configuration files, and all of the rest, lies beside it', () => {
     expect(statSync(bundledMain).size).toBeLessThan(256 * 1_024);
-    for (const name of ['read-yaml.js', 'loaded-later.js'])
+    for (const name of ['read-yaml.js', 'loaded-later.js', 'call-router.js'])
       expect(existsSync(join(bundledMain, '..', name))).toBe(true);
   });
 

@@ -1,7 +1,7 @@
-import { Elysia } from 'elysia';
-import { assert } from '../../lib/assert.ts';
+import { assert, must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Method, Route } from '../routing/route.ts';
+import type { CallRouter } from './call-router.ts';
 import type { Exchange } from './exchange.ts';
 import type { InFlightRequests } from './in-flight-requests.ts';
 import { isPreflight, preflightHeaders } from './origin-guard.ts';
@@ -15,26 +15,9 @@ export interface AppDependencies extends RequestRuleOptions {
   readonly routes: readonly Route[];
 }
 
-interface Context {
-  readonly request: Request;
-  readonly params: Record<string, string> | undefined;
-  readonly exchange: Exchange;
-  readonly set: typeof untouched;
-}
-/** A route as Elysia compiles it at the first call. */
-type Composed = (context: Context) => Response | Promise<Response>;
 type Handler = (request: Bun.BunRequest) => Response | Promise<Response>;
 
 const methods: readonly Method[] = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'];
-
-/** Elysia's place for a status and headers; `RequestRules` makes whole responses, so what is written here is dropped. */
-const untouched = {
-  headers: Object.freeze({}),
-  get status() {
-    return 200;
-  },
-  set status(_) {},
-};
 
 /**
  * The HTTP interface without a port: the routes, each served by `RequestRules`. A listener gives `handlers` to the runtime's
@@ -43,13 +26,13 @@ const untouched = {
  */
 export class App {
   readonly routes: readonly Route[];
-  readonly #elysia: Elysia;
   readonly #rules: RequestRules;
+  #callRouter: CallRouter | undefined;
 
   constructor({ routes, ...options }: AppDependencies) {
+    requireDistinct(routes);
     this.routes = routes;
     this.#rules = new RequestRules(options);
-    this.#elysia = compose(routes, this.#rules);
   }
 
   get inFlight(): InFlightRequests {
@@ -60,9 +43,7 @@ export class App {
   readonly handle = async (request: Request): Promise<Response> => {
     const exchange = this.#rules.begin(request);
     exchange.isCall = true;
-    const found = this.#find(request.method, withoutEmptySegments(pathOf(request.url)));
-    if (found === undefined) return this.#unmatched(exchange);
-    return found.composed({ request, params: found.params, exchange, set: untouched });
+    return this.#route(exchange, withoutEmptySegments(pathOf(request.url)));
   };
 
   /**
@@ -91,66 +72,58 @@ export class App {
   async refuse(request: Request): Promise<Response> {
     const path = pathOf(request.url);
     const collapsed = withoutEmptySegments(path);
-    const exchange = this.#rules.begin(request);
-    const found = collapsed === path ? undefined : this.#find(request.method, collapsed);
-    if (found === undefined) return this.#unmatched(exchange);
-    return found.composed({ request, params: found.params, exchange, set: untouched });
+    return this.#route(this.#rules.begin(request), collapsed === path ? undefined : collapsed);
   }
 
-  #find(method: string, path: string): { composed: Composed; params: Record<string, string> | undefined } | undefined {
-    const wanted = method === 'HEAD' ? 'GET' : method;
-    const { router } = this.#elysia;
-    const index = Object.hasOwn(router.static, path) ? router.static[path]?.[wanted] : undefined;
-    if (index !== undefined) {
-      return { composed: router.history[index]?.compile() as unknown as Composed, params: undefined };
-    }
-    const found = router.http.find(wanted, path);
-    if (found === null) return undefined;
-    return { composed: (found.store.handler ?? found.store.compile()) as unknown as Composed, params: found.params };
+  /** Loads what only calls and refusals need, which a start does not wait for. */
+  async prepareCalls(): Promise<void> {
+    const { CallRouter } = await import('./call-router.ts');
+    this.#callRouter ??= new CallRouter(this.routes, (exchange, route, params) =>
+      this.#rules.serve(exchange, route, params),
+    );
   }
 
-  /** The methods that the path has; empty when there is no such path. `HEAD` goes with `GET`. */
-  #methodsOf(path: string): string[] {
-    const found = methods.filter((method) => this.#find(method, path) !== undefined);
-    return found.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
-  }
-
-  #unmatched(exchange: Exchange): Response {
-    const { request } = exchange;
-    const path = pathOf(request.url);
+  /** Answers by the route of the path; without a path, that there is none. */
+  async #route(exchange: Exchange, path: string | undefined): Promise<Response> {
     try {
-      this.#rules.admit(exchange);
-      const allowed = this.#methodsOf(path);
-      // A method that is allowed has not come here by this path, but by one that is normalised to it.
-      if (allowed.length === 0 || allowed.includes(request.method)) {
-        throw new ServiceError('not_found', 'there is no such route; GET /docs lists what there is');
-      }
-      if (exchange.openToOrigin !== undefined && isPreflight(request)) {
-        return this.#rules.finish(exchange, new Reply(204, null, preflightHeaders(request, allowed)));
-      }
-      const allow = allowed.join(', ');
-      const error = new ServiceError('method_not_allowed', `this path takes ${allow}, not ${request.method}`);
-      return this.#rules.fail(exchange, error, { allow });
+      if (this.#callRouter === undefined) await this.prepareCalls();
+      const router = must(this.#callRouter, 'calls are prepared');
+      const answer = path === undefined ? undefined : router.find(exchange.request.method, path);
+      return await (answer === undefined ? this.#unmatched(exchange, router) : answer(exchange));
     } catch (thrown) {
       return this.#rules.fail(exchange, thrown);
     }
   }
+
+  #unmatched(exchange: Exchange, router: CallRouter): Response {
+    const { request } = exchange;
+    const path = pathOf(request.url);
+    this.#rules.admit(exchange);
+    const allowed = methodsOf(router, path);
+    // A method that is allowed has not come here by this path, but by one that is normalised to it.
+    if (allowed.length === 0 || allowed.includes(request.method)) {
+      throw new ServiceError('not_found', 'there is no such route; GET /docs lists what there is');
+    }
+    if (exchange.openToOrigin !== undefined && isPreflight(request)) {
+      return this.#rules.finish(exchange, new Reply(204, null, preflightHeaders(request, allowed)));
+    }
+    const allow = allowed.join(', ');
+    const error = new ServiceError('method_not_allowed', `this path takes ${allow}, not ${request.method}`);
+    return this.#rules.fail(exchange, error, { allow });
+  }
 }
 
-function compose(routes: readonly Route[], rules: RequestRules): Elysia {
+/** The methods that the path has; empty when there is no such path. */
+function methodsOf(router: CallRouter, path: string): string[] {
+  const found = methods.filter((method) => router.find(method, path) !== undefined);
+  return found.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+}
+
+function requireDistinct(routes: readonly Route[]): void {
   const seen = new Set<string>();
-  // Bodies are checked, never rewritten, and a path means only itself.
-  const elysia = new Elysia({ normalize: false, strictPath: true })
-    .decorate('exchange', undefined as unknown as Exchange)
-    .mapResponse({ as: 'global' }, ({ exchange }) => exchange.answer);
   for (const route of routes) {
     const shape = `${route.method} ${route.path.replaceAll(/:[^/]+/g, ':')}`;
     assert(!seen.has(shape), `two routes for ${shape}`);
     seen.add(shape);
-    // Elysia reads the text of a handler: one that returns a call is awaited, which costs what a small answer costs.
-    elysia.route(route.method, route.path, ({ exchange, params }) => {
-      exchange.answer = rules.serve(exchange, route, params);
-    });
   }
-  return elysia as unknown as Elysia;
 }

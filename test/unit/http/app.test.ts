@@ -386,6 +386,7 @@ describe('admission and deadlines', () => {
   test('what a drain gives up is answered', async () => {
     const { route } = waiting();
     const app = testApp({ routes: [route] });
+    await app.prepareCalls();
     const answer = app.handle(new Request('http://localhost/wait'));
     app.inFlight.expireAll();
     expect(await messageOf(answer)).toStartWith('503 unavailable');
@@ -405,6 +406,7 @@ describe('admission and deadlines', () => {
       handler: () => void begun.push('body'),
     });
     const app = testApp({ routes: [wait, read], authenticator });
+    await app.prepareCalls();
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const answers = [
       app.handle(new Request('http://localhost/wait')),
