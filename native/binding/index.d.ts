@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 051bbaa4d287f42f13cb4296268dd1037feaff052ae3b2308de678d9bb09b6d5
+// SHA-256 of its sources: 340442839d2f7ac33f0b794241be4c8169c03a5907078f6a2df1696536ee4645
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -123,8 +123,11 @@ export declare function closeIndexSoon(handle: number): void;
 /** Gives a handle back. Frames that are being built finish with their schema. */
 export declare function closeTableSchema(schemaHandle: number): void;
 
-/** Shows what was applied; `sequence` is the last one of it. Answers a JSON report. */
-export declare function commitIndex(handle: number, sequence: number): Promise<string>;
+/**
+ * Shows what was applied; `sequence` is the last one of it. `leftOut` has the ordinals of all documents that are left out as of
+ * this commit because what is stored of them is damaged; without it they are as before. Answers a JSON report.
+ */
+export declare function commitIndex(handle: number, sequence: number, leftOut?: Uint32Array | undefined | null): Promise<string>;
 
 /** What queries can do with the fields that a table schema declares: a JSON object of paths. */
 export declare function fieldCapabilities(schemaJson: string): string;
@@ -162,6 +165,9 @@ export declare function highlightDocuments(optionsJson: string, planJson: string
 
 /** Has the rows of a dense index wait without a graph until `linkIndex`. */
 export declare function holdIndex(handle: number): Promise<void>;
+
+/** Ordinals of the documents that are left out of the index, in no order. */
+export declare function indexLeftOut(handle: number): Uint32Array;
 
 /** Bytes of index files that are in memory and wait for a checkpoint. */
 export declare function indexMemoryBytes(handle: number): number;

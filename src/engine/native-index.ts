@@ -51,9 +51,17 @@ export class NativeIndex {
     return JSON.parse(await awaitNative(() => nativeAddon().applyFrame(this.handle, frame)));
   }
 
-  /** Shows everything applied so far; `sequence` is the last one of it. */
-  async commit(sequence: number): Promise<void> {
-    await awaitNative(() => nativeAddon().commitIndex(this.handle, sequence));
+  /**
+   * Shows everything applied so far; `sequence` is the last one of it. `leftOut`: ordinals of all documents that this commit lacks
+   * because what is stored of them is damaged; without it they are as before.
+   */
+  async commit(sequence: number, leftOut?: Uint32Array): Promise<void> {
+    await awaitNative(() => nativeAddon().commitIndex(this.handle, sequence, leftOut));
+  }
+
+  /** Ordinals of the documents that are left out. */
+  leftOut(): Uint32Array {
+    return callNative(() => nativeAddon().indexLeftOut(this.handle));
   }
 
   /** Makes the last commit durable. */

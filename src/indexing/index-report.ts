@@ -19,7 +19,7 @@ export interface RangeIndexReport {
   /** Head of the range when the index was opened, and whether the index shows everything up to it. */
   replayTarget: number;
   hasReplayed: boolean;
-  /** No document is left out because it was damaged. */
+  /** Nothing is left out because it was damaged. */
   isWhole: boolean;
   checkpointed: number;
   backfilledRows: number;
@@ -41,7 +41,7 @@ export interface Readiness {
   complete: boolean;
   /**
    * Why it is not complete: `backfill` (being built), `replay` (rows are still to be read), `publication` (rows were
-   * read and wait for their commit), `damaged` (stored documents were, and are left out), `load_failure`, `index_failed`; of an index that the server makes the vectors of also
+   * read and wait for their commit), `damaged` (something stored was, and is left out), `load_failure`, `index_failed`; of an index that the server makes the vectors of also
    * `enrichment` (documents wait for theirs), `enrichment_retry` and `embedder_unavailable`.
    */
   reasons: string[];

@@ -135,6 +135,7 @@ export class IndexedRange {
         ...(hasAllDocuments(definition) && { documents: () => this.#documents }),
       },
       clock,
+      partId,
       ...(this.#deps.writers && { writers: this.#deps.writers }),
       mayDoubt: () => this.#deps.mayDoubt?.(definition) ?? false,
       options: partId === undefined ? options : { ...options, writerIdleMs: options.vectorWriterIdleMs },

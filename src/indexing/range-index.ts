@@ -8,8 +8,13 @@ export interface RangeIndex {
   readonly openedAtSequence: number;
   /** Adds the rows of a document frame; they become visible with the next commit. */
   apply(frame: Uint8Array): Promise<ApplyReport>;
-  /** Makes everything applied so far visible and records `sequence` in the same commit. */
-  commit(sequence: number): Promise<void>;
+  /**
+   * Makes everything applied so far visible and records `sequence` in the same commit. `leftOut`: where it has changed, the ordinals
+   * of all documents that the commit lacks because what is stored of them was damaged; as durable as the commit.
+   */
+  commit(sequence: number, leftOut?: Uint32Array): Promise<void>;
+  /** `leftOut` of the commit that it was opened at. */
+  leftOut(): Iterable<number>;
   /** Writes the last commit durably; the feed below its sequence is no longer needed. */
   checkpoint(): Promise<CheckpointReport>;
   stats(): RangeIndexStats;

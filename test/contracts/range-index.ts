@@ -118,6 +118,40 @@ export function rangeIndexContract({ open, frame, found }: IndexUnderTest): void
       await again.close();
     });
 
+    test('notes what a commit leaves out as durably as the commit, until another one leaves out something else', async () => {
+      using directory = new TemporaryDirectory();
+      const path = join(directory.path, 'i');
+      await written(path);
+      const index = await open(path, false);
+      const noted = async (name: string) => {
+        const copy = join(directory.path, name);
+        // As a kill leaves it.
+        cpSync(path, copy, { recursive: true });
+        const again = await open(copy, false);
+        const found = [...again.leftOut()];
+        await again.close();
+        return found;
+      };
+      expect([...index.leftOut()]).toEqual([]);
+      await index.apply(frame([row(2, 4), row(4, 5, 'elm')]));
+      await index.commit(5, Uint32Array.of(2, 7));
+      expect(await noted('committed')).toEqual([]);
+      await index.checkpoint();
+      expect(await noted('durable')).toEqual([2, 7]);
+      await index.apply(frame([row(5, 6, 'fir')]));
+      await index.commit(6);
+      await index.checkpoint();
+      expect(await noted('as before')).toEqual([2, 7]);
+      await index.apply(frame([row(7, 7, 'gum')]));
+      await index.commit(7, Uint32Array.of(2));
+      await index.checkpoint();
+      expect(await noted('mended')).toEqual([2]);
+      await index.close();
+      const wiped = await open(path, true);
+      expect([...wiped.leftOut()]).toEqual([]);
+      await wiped.close();
+    });
+
     test('a wipe leaves nothing', async () => {
       using directory = new TemporaryDirectory();
       const path = join(directory.path, 'i');

@@ -65,6 +65,7 @@ class KeepingIndex {
         diskBytes: 0,
         memoryBytes: 0,
       }),
+      leftOut: () => [],
       memoryBytes: () => 0,
       rest: async () => {},
       verify: async () => {},

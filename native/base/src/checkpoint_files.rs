@@ -40,6 +40,9 @@ pub struct NamedFile {
 pub struct Checkpoint<State> {
     pub sequence: u64,
     pub files: Vec<NamedFile>,
+    /// Ordinals of documents that the commit lacks because what is stored of them was damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<u32>,
     pub state: State,
 }
 
@@ -92,6 +95,8 @@ pub struct CheckpointFiles<State> {
     root: PathBuf,
     fingerprint: String,
     last: Option<Checkpoint<State>>,
+    /// Of the checkpoint that comes next.
+    left_out: Vec<u32>,
 }
 
 impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
@@ -100,7 +105,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
     ///
     /// Errors: `index_damaged`, `index_incompatible` (the remedy for both is an empty directory).
     pub fn open(root: &Path, fingerprint: String) -> Result<Self, EngineError> {
-        let mut files = Self { root: root.to_owned(), fingerprint, last: None };
+        let mut files = Self { root: root.to_owned(), fingerprint, last: None, left_out: Vec::new() };
         files.last = match fs::read(root.join(CHECKPOINT)) {
             Ok(text) => Some(files.read_checkpoint(&text)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -112,6 +117,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
                 return Err(damaged(format!("{} is missing or has another length", file.name)));
             }
         }
+        files.left_out = files.last.as_ref().map_or_else(Vec::new, |last| last.left_out.clone());
         files.remove_strays(&|_| false);
         Ok(files)
     }
@@ -154,6 +160,21 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
     /// Bytes of the last checkpoint.
     pub fn bytes(&self) -> u64 {
         self.durable_files().iter().map(|file| file.bytes).sum()
+    }
+
+    /// As `DerivedIndex::left_out`.
+    pub fn left_out(&self) -> &[u32] {
+        &self.left_out
+    }
+
+    /// As `DerivedIndex::leave_out`.
+    pub fn leave_out(&mut self, ordinals: Vec<u32>) {
+        self.left_out = ordinals;
+    }
+
+    /// The checkpoint of a commit, which says what is left out now.
+    pub fn checkpoint(&self, sequence: u64, files: Vec<NamedFile>, state: State) -> Checkpoint<State> {
+        Checkpoint { sequence, files, left_out: self.left_out.clone(), state }
     }
 
     /// Writes a file that the last checkpoint does not name; the next one syncs it. `parts` follow one another.

@@ -16,6 +16,14 @@ pub trait DerivedIndex: Send + Sync {
     /// Makes all applied rows visible, together with `sequence`, the last one of them. Nothing is synced.
     fn commit(&self, sequence: u64) -> Result<CommitReport, EngineError>;
 
+    /// Ordinals of documents that the index lacks because what is stored of them was damaged: as the checkpoint at which it
+    /// opened has them, or as `leave_out` was told since. None of an index in memory.
+    fn left_out(&self) -> Vec<u32>;
+
+    /// The next commit lacks these documents, and no others. Its checkpoint says so, and so may one before it: that index
+    /// opens with rows to be applied, among them those that tell of each difference.
+    fn leave_out(&self, ordinals: Vec<u32>);
+
     /// Makes the newest commit durable; after a crash the index opens at it. Nothing to do for an index in memory.
     fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
         self.write_checkpoint()?.make_durable()

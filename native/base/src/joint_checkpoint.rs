@@ -93,7 +93,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::checkpoint_files::{Checkpoint, CheckpointFiles};
+    use crate::checkpoint_files::CheckpointFiles;
     use crate::report::{ApplyReport, CommitReport, IndexStats};
 
     /// An index of which only the checkpoints are real: one file for each commit.
@@ -113,7 +113,7 @@ mod tests {
             let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
             assert!(self.sequence != 99, "an index that panics");
             let file = files.write(&format!("{}.rows", self.sequence), &[b"rows"])?;
-            let checkpoint = Checkpoint { sequence: self.sequence, files: vec![file], state: () };
+            let checkpoint = files.checkpoint(self.sequence, vec![file], ());
             let draft = files.draft(&checkpoint)?.expect("something is new");
             Ok(WrittenCheckpoint::new(self.sequence, Instant::now(), draft, move |is_last| {
                 assert!(is_last);
@@ -126,6 +126,12 @@ mod tests {
         }
         fn commit(&self, _: u64) -> Result<CommitReport, EngineError> {
             unreachable!("nothing is committed")
+        }
+        fn left_out(&self) -> Vec<u32> {
+            unreachable!("nobody asks")
+        }
+        fn leave_out(&self, _: Vec<u32>) {
+            unreachable!("nothing is left out")
         }
         fn rest(&self) -> Result<(), EngineError> {
             Ok(())

@@ -49,6 +49,16 @@ impl SegmentFiles {
         self.files.last().map_or_else(Default::default, |last| (last.sequence, last.state.clone()))
     }
 
+    /// As `DerivedIndex::left_out`.
+    pub fn left_out(&self) -> &[u32] {
+        self.files.left_out()
+    }
+
+    /// As `DerivedIndex::leave_out`.
+    pub fn leave_out(&mut self, ordinals: Vec<u32>) {
+        self.files.leave_out(ordinals);
+    }
+
     /// The bytes of a durable segment. Error: `index_damaged`.
     pub fn map(&self, id: u64) -> Result<PlainBytes, EngineError> {
         let file = self.files.named(&segment_name(id))?;
@@ -96,7 +106,7 @@ impl SegmentFiles {
             states.push(state);
         }
         let state = SegmentsState { next_id, skipped_count, segments: states };
-        let checkpoint = Checkpoint { sequence, files, state };
+        let checkpoint = self.files.checkpoint(sequence, files, state);
         let draft = self.files.draft(&checkpoint)?;
         Ok((checkpoint, draft))
     }

@@ -48,7 +48,8 @@ fn published(path: &Path) -> CheckpointFiles<u32> {
     let mut files = open(path).expect("an empty directory opens");
     assert!(files.last().is_none());
     let file = files.write("a", &[b"one", b"two"]).expect("a file is written");
-    publish(&mut files, Checkpoint { sequence: 7, files: vec![file], state: 3 });
+    let checkpoint = files.checkpoint(7, vec![file], 3);
+    publish(&mut files, checkpoint);
     files
 }
 
@@ -65,7 +66,8 @@ fn opens_at_the_last_checkpoint_and_removes_what_it_does_not_name() {
     files.verify().expect("the checksum matches");
 
     let next = files.write("c", &[b"three"]).expect("a file is written");
-    publish(&mut files, Checkpoint { sequence: 9, files: vec![next], state: 4 });
+    let checkpoint = files.checkpoint(9, vec![next], 4);
+    publish(&mut files, checkpoint);
     assert_eq!(names(&scratch.0), ["c", "checkpoint.json"]);
 }
 
@@ -75,7 +77,7 @@ fn a_draft_counts_once_it_is_renamed_and_names_what_has_to_be_synced_before() {
     let files = published(&scratch.0);
     let old = files.named("a").expect("a durable file").clone();
     let new = files.write("b", &[b"new"]).expect("a file is written");
-    let checkpoint = Checkpoint { sequence: 8, files: vec![old, new], state: 3 };
+    let checkpoint = files.checkpoint(8, vec![old, new], 3);
     let draft = files.draft(&checkpoint).expect("a draft").expect("something is new");
     let unsynced: Vec<_> = draft.unsynced().map(Path::to_owned).collect();
     assert_eq!(unsynced, [scratch.0.join("b"), scratch.0.join("checkpoint.json.draft"), scratch.0.clone()]);
@@ -84,6 +86,22 @@ fn a_draft_counts_once_it_is_renamed_and_names_what_has_to_be_synced_before() {
 
     let last = files.last().expect("a checkpoint");
     assert!(files.draft(last).expect("no draft").is_none(), "nothing has changed");
+}
+
+#[test]
+fn a_checkpoint_says_what_is_left_out_and_one_that_leaves_nothing_out_does_not_speak_of_it() {
+    let scratch = Scratch::new();
+    let mut files = published(&scratch.0);
+    let text = || fs::read_to_string(scratch.0.join("checkpoint.json")).expect("read");
+    assert!(files.left_out().is_empty() && !text().contains("left_out"));
+    for (sequence, left_out) in [(8, vec![3, 9]), (9, vec![9]), (10, vec![])] {
+        files.leave_out(left_out.clone());
+        assert_eq!(open(&scratch.0).expect("it opens").last().map(|last| last.sequence), Some(sequence - 1));
+        let checkpoint = files.checkpoint(sequence, files.durable_files().to_vec(), 3);
+        publish(&mut files, checkpoint);
+        assert_eq!(open(&scratch.0).expect("it opens").left_out(), left_out);
+    }
+    assert!(!text().contains("left_out"));
 }
 
 #[test]

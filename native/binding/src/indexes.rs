@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napi::Env;
-use napi::bindgen_prelude::Uint8Array;
+use napi::bindgen_prelude::{Uint8Array, Uint32Array};
 use napi_derive::napi;
 use serde::{Deserialize, Serialize};
 use sundew_engine::base::joint_checkpoint::checkpoint_together;
@@ -109,11 +109,32 @@ pub fn apply_frame(env: Env, handle: u32, frame: Uint8Array) -> napi::Result<Sta
     Ok(EngineTask::start((index, frame), |(index, frame)| to_json(&index.derived().apply(frame)?)))
 }
 
-/// Shows what was applied; `sequence` is the last one of it. Answers a JSON report.
+/// The index, the sequence, and the documents that are left out from now on.
+type Commit = (OpenIndex, u64, Option<Vec<u32>>);
+
+/// Shows what was applied; `sequence` is the last one of it. `leftOut` has the ordinals of all documents that are left out as of
+/// this commit because what is stored of them is damaged; without it they are as before. Answers a JSON report.
 #[napi(ts_return_type = "Promise<string>")]
-pub fn commit_index(env: Env, handle: u32, sequence: f64) -> napi::Result<Started<(OpenIndex, u64), String>> {
+pub fn commit_index(
+    env: Env,
+    handle: u32,
+    sequence: f64,
+    left_out: Option<Uint32Array>,
+) -> napi::Result<Started<Commit, String>> {
     let index = call(&env, || INDEXES.get(handle))?;
-    Ok(EngineTask::start((index, sequence as u64), |(index, sequence)| to_json(&index.derived().commit(*sequence)?)))
+    let left_out = left_out.map(|ordinals| ordinals.to_vec());
+    Ok(EngineTask::start((index, sequence as u64, left_out), |(index, sequence, left_out)| {
+        if let Some(ordinals) = left_out.take() {
+            index.derived().leave_out(ordinals);
+        }
+        to_json(&index.derived().commit(*sequence)?)
+    }))
+}
+
+/// Ordinals of the documents that are left out of the index, in no order.
+#[napi]
+pub fn index_left_out(env: Env, handle: u32) -> napi::Result<Uint32Array> {
+    call(&env, || Ok(INDEXES.get(handle)?.derived().left_out().into()))
 }
 
 /// Makes the last commit durable. Answers a JSON report.

@@ -84,6 +84,11 @@ impl GraphIndex {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// None in memory.
+    fn durable(&self) -> Option<MutexGuard<'_, SegmentFiles>> {
+        self.durable.as_ref().map(|durable| durable.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Takes in what the row makes of its document, if it is one of ours. Error: why its edges are left out.
     fn take(&self, row: &Row, pending: &mut PendingRows) -> Result<(), EngineError> {
         match row.kind {
@@ -203,10 +208,19 @@ impl DerivedIndex for GraphIndex {
         Ok(CommitReport { sequence, doc_count, took_micros: started.elapsed().as_micros() as u64 })
     }
 
+    fn left_out(&self) -> Vec<u32> {
+        self.durable().map_or_else(Vec::new, |durable| durable.left_out().to_vec())
+    }
+
+    fn leave_out(&self, ordinals: Vec<u32>) {
+        if let Some(mut durable) = self.durable() {
+            durable.leave_out(ordinals);
+        }
+    }
+
     fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError> {
         let started = Instant::now();
-        let Some(durable) = &self.durable else { return Ok(WrittenCheckpoint::nothing(0)) };
-        let mut durable = durable.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut durable) = self.durable() else { return Ok(WrittenCheckpoint::nothing(0)) };
         failpoint::hit("graph.checkpoint.before-files");
         let last_id = self.writing().last_id;
         let (checkpoint, draft) = durable_segments::write(&durable, &self.snapshot(), last_id)?;
@@ -260,10 +274,7 @@ impl DerivedIndex for GraphIndex {
     }
 
     fn verify(&self) -> Result<(), EngineError> {
-        match &self.durable {
-            Some(durable) => durable.lock().unwrap_or_else(PoisonError::into_inner).verify(),
-            None => Ok(()),
-        }
+        self.durable().map_or(Ok(()), |durable| durable.verify())
     }
 
     fn close(&self) -> Result<(), EngineError> {

@@ -2,6 +2,7 @@ import { assert, must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ChangePage, CheckpointReport, RangeIndex } from '../range-index.ts';
 import { IndexProgress } from './index-progress.ts';
+import { LeftOutDocuments } from './left-out-documents.ts';
 import { type PublishOptions, PublishSchedule } from './publish-schedule.ts';
 
 export type IndexStage = 'apply' | 'commit' | 'checkpoint';
@@ -25,6 +26,7 @@ interface AppliedPage {
  */
 export class AppliedIndex {
   readonly progress = new IndexProgress();
+  readonly leftOut: LeftOutDocuments;
   readonly #clock: Clock;
   readonly #events: AppliedIndexEvents;
   readonly #schedule: PublishSchedule;
@@ -36,7 +38,9 @@ export class AppliedIndex {
   /** Sequence of its last durable commit. */
   #checkpointed = 0;
 
-  constructor(deps: { clock: Clock; options: PublishOptions; events: AppliedIndexEvents }) {
+  /** `partId`: as in `LeftOutDocuments`. */
+  constructor(deps: { clock: Clock; options: PublishOptions; events: AppliedIndexEvents; partId: number | undefined }) {
+    this.leftOut = new LeftOutDocuments(deps.partId);
     this.#clock = deps.clock;
     this.#events = deps.events;
     this.#schedule = new PublishSchedule(deps.options);
@@ -78,6 +82,7 @@ export class AppliedIndex {
     this.#committed = sequence;
     this.#checkpointed = sequence;
     this.#schedule.restart();
+    this.leftOut.opened(index.leftOut());
     this.progress.restartAt(sequence);
   }
 
@@ -89,6 +94,7 @@ export class AppliedIndex {
   /** `waitingSinceMs`: since when its rows have waited to be shown, at the longest. */
   async apply(page: ChangePage, waitingSinceMs: number): Promise<AppliedPage> {
     assert(page.lastSequence > this.#applied, 'a page of the feed was applied before');
+    this.leftOut.take(page);
     const report = await this.#timed('apply', this.#open().apply(page.frame));
     this.#applied = page.lastSequence;
     this.#schedule.applied(page.frame.byteLength, waitingSinceMs);
@@ -118,7 +124,7 @@ export class AppliedIndex {
 
   async #commit(sequence: number): Promise<void> {
     const startedMs = this.#clock.monotonicMs();
-    await this.#timed('commit', this.#open().commit(sequence));
+    await this.#timed('commit', this.#open().commit(sequence, this.leftOut.toNote()));
     this.#schedule.committed(this.#clock.monotonicMs() - startedMs);
     this.#committed = sequence;
   }

@@ -32,6 +32,8 @@ export interface ApplierDeps {
   clock: Clock;
   options: ApplierOptions;
   events?: ApplierEvents;
+  /** Of the parts that the index is built from; without one it is built from the documents. */
+  partId?: number | undefined;
   /** As in `DamageWatch`; without it, an index whose files are sound is never built again. */
   mayDoubt?: () => boolean;
   /** Shared by all indexes; without one, a writer is kept until it is idle. */

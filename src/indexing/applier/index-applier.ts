@@ -14,7 +14,6 @@ import { letFrameGo } from './held-frames.ts';
 import { HeldWriter } from './held-writer.ts';
 import { isIndexDamage, isOfMachine, isOutdated, rebuildReason } from './index-damage.ts';
 import type { IndexProgress } from './index-progress.ts';
-import { LeftOutDocuments } from './left-out-documents.ts';
 import { PageQueue, type QueuedPage } from './page-queue.ts';
 
 /** Faults with what the checkpoint holds, one after another, before the index is wiped and rebuilt from the documents. */
@@ -49,7 +48,6 @@ export class IndexApplier implements Service {
   #ended: Promise<void> | undefined;
 
   readonly #standing: ApplierStanding;
-  readonly #leftOut = new LeftOutDocuments();
   #backfilledRows = 0;
   #skippedCount = 0;
   /** Somebody waits for a checkpoint. */
@@ -64,7 +62,7 @@ export class IndexApplier implements Service {
     this.#clock = clock;
     this.#options = options;
     this.#events = deps.events ?? {};
-    this.#applied = new AppliedIndex({ clock, options, events: this.#events });
+    this.#applied = new AppliedIndex({ clock, options, events: this.#events, partId: deps.partId });
     this.#queue = new PageQueue(options, clock);
     this.#sleeper = new Sleeper(clock);
     const wake = () => this.#sleeper.wake();
@@ -103,11 +101,12 @@ export class IndexApplier implements Service {
     return this.index !== undefined && this.progress.published >= this.#standing.replayTarget;
   }
 
-  /** It holds every document up to what it shows. Otherwise some were damaged when it was to take them, and a search misses those. */
+  /** It holds what is stored up to what it shows. Otherwise some was damaged when it was to take it, and a search misses that. */
   get isWhole(): boolean {
     // Before it is live nobody has counted yet, and a search may come as soon as it has replayed.
-    if (this.#leftOut.isShort || this.#standing.state !== 'live') this.#countDocuments();
-    return this.#leftOut.isEmpty;
+    const { leftOut } = this.#applied;
+    if (leftOut.isShort || this.#standing.state !== 'live') this.#countDocuments();
+    return leftOut.isEmpty;
   }
 
   /** Everything that it was given is visible, and nothing more is to be done for it. */
@@ -295,7 +294,6 @@ export class IndexApplier implements Service {
     this.#applied.opened(index);
     this.#standing.opened(index.openedAtSequence, this.#source.head());
     this.#queue.restartAt(index.openedAtSequence);
-    this.#leftOut.restart();
     this.#standing.state = 'catching_up';
     this.#events.opened?.(index, this.#source.head());
     void this.#damage.watch(index);
@@ -352,7 +350,7 @@ export class IndexApplier implements Service {
     const { index } = this;
     const documents = this.#source.documents?.();
     if (index === undefined || documents === undefined || this.progress.published < this.#source.head()) return;
-    this.#leftOut.isShort = index.stats().docCount < documents;
+    this.#applied.leftOut.isShort = index.stats().docCount < documents;
   }
 
   async #apply({ page, waitingSinceMs }: QueuedPage): Promise<number> {
@@ -363,7 +361,6 @@ export class IndexApplier implements Service {
       return 0;
     }
     this.#writer.use();
-    this.#leftOut.take(page);
     const applied = this.#applied.apply(page, waitingSinceMs);
     const { rows, skipped } = await applied.finally(() => letFrameGo(page.frame));
     if (skipped.length > 0) {

@@ -14,7 +14,7 @@ export interface IndexFreshness {
   removedSince(shown: readonly number[]): number;
   /** Every index shows what its range held when it was opened. */
   hasReplayed(): boolean;
-  /** No index lacks a document because it was damaged. */
+  /** No index lacks anything because it was damaged. */
   isWhole(): boolean;
   /** Waits for a moment until everything up to `heads` is shown; false when it is not by then. */
   waitUntilShown(heads: readonly number[]): Promise<boolean>;

@@ -65,7 +65,7 @@ export class OpenGraph {
     return isShown && freshness.hasReplayed() ? undefined : 'indexing';
   }
 
-  /** The index lacks no document because it was damaged. */
+  /** The index lacks nothing because it was damaged. */
   get isWhole(): boolean {
     return this.#ranges.every((range) => range.applier(this.definition.name)?.isWhole !== false);
   }

@@ -36,6 +36,9 @@ class Bench {
   readonly wipes: boolean[] = [];
   visible = 0;
   durable = 0;
+  /** Noted by the last commit, and by the last checkpoint. */
+  leftOut: number[] = [];
+  durablyLeftOut: number[] = [];
   rested = 0;
   calls = 0;
   commits = 0;
@@ -93,8 +96,8 @@ class Bench {
 
   #open(wipe: boolean): RangeIndex {
     this.wipes.push(wipe);
-    if (wipe) this.durable = 0;
-    this.visible = this.durable;
+    if (wipe) [this.durable, this.durablyLeftOut] = [0, []];
+    [this.visible, this.leftOut] = [this.durable, this.durablyLeftOut];
     return {
       handle: 1,
       openedAtSequence: this.durable,
@@ -108,12 +111,13 @@ class Bench {
         this.calls += 1;
         return { rows: frame.rowCount, skipped: [] };
       },
-      commit: async (sequence) => {
+      commit: async (sequence, leftOut) => {
         this.commits += 1;
+        if (leftOut) this.leftOut = [...leftOut];
         this.visible = sequence;
       },
       checkpoint: async () => {
-        this.durable = this.visible;
+        [this.durable, this.durablyLeftOut] = [this.visible, this.leftOut];
         return { sequence: this.durable, bytes: 1 };
       },
       stats: () => ({
@@ -126,6 +130,7 @@ class Bench {
         diskBytes: 0,
         memoryBytes: 0,
       }),
+      leftOut: () => this.leftOut,
       memoryBytes: () => 0,
       rest: async () => {
         this.rested += 1;
@@ -149,6 +154,27 @@ function page(sequence: number, bodyBytes = 10): ChangePage {
 }
 
 describe('an index applier', () => {
+  test('knows what was left out from the checkpoint at which it opens again', async () => {
+    const bench = new Bench(2);
+    const damaged = { key: 'key 3', ordinal: 9, reason: 'does not match' };
+    bench.feed.push({ ...page(3), damaged: [damaged] });
+    await settle();
+    expect([bench.applier.state, bench.applier.isWhole, bench.leftOut]).toEqual(['live', false, [9]]);
+    await bench.applier.checkpoint(new AbortController().signal);
+    bench.failNextApply = new Error('no memory');
+    bench.write();
+    await bench.clock.advance(1_000);
+    expect([bench.failures.length, bench.applier.state, bench.applier.isWhole]).toEqual([1, 'live', false]);
+    const mending = new FrameBuilder();
+    mending.setOrdinal(mending.append(rowKind.put, 'key 3', new Uint8Array(10)), 9);
+    const written = { firstSequence: 5, lastSequence: 5, frame: mending.finish() };
+    bench.feed.push(written);
+    bench.applier.offer(written);
+    await bench.applier.waitFor(5);
+    expect([bench.applier.isWhole, bench.leftOut]).toEqual([true, []]);
+    await bench.applier.close();
+  });
+
   test('reads what was written before it, then goes live', async () => {
     const bench = new Bench(3);
     await settle();

@@ -175,6 +175,11 @@ impl TextIndex {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// `None` for an index in memory.
+    fn checkpoints(&self) -> Option<MutexGuard<'_, TextFiles>> {
+        self.checkpoints.as_ref().map(|files| files.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Shows the newest commit. Called with the writer's lock held: of two at once the one with the older commit
     /// might come last.
     fn reload(&self, _: &TextWriter) -> Result<(), EngineError> {
@@ -230,10 +235,19 @@ impl DerivedIndex for TextIndex {
         })
     }
 
+    fn left_out(&self) -> Vec<u32> {
+        self.checkpoints().map_or_else(Vec::new, |files| files.left_out().to_vec())
+    }
+
+    fn leave_out(&self, ordinals: Vec<u32>) {
+        if let Some(mut files) = self.checkpoints() {
+            files.leave_out(ordinals);
+        }
+    }
+
     fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError> {
         let started = Instant::now();
-        let Some(files) = &self.checkpoints else { return Ok(WrittenCheckpoint::nothing(0)) };
-        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut files) = self.checkpoints() else { return Ok(WrittenCheckpoint::nothing(0)) };
         if self.closed.load(Ordering::Relaxed) {
             return Err(EngineError::internal("the index was closed"));
         }
@@ -302,8 +316,7 @@ impl DerivedIndex for TextIndex {
     fn close(&self) -> Result<(), EngineError> {
         {
             // Nobody writes a checkpoint into the directory from now on: it may have a new owner.
-            let files = self.checkpoints.as_ref();
-            let _files = files.map(|files| files.lock().unwrap_or_else(PoisonError::into_inner));
+            let _files = self.checkpoints();
             self.closed.store(true, Ordering::Relaxed);
         }
         self.writing().discard();

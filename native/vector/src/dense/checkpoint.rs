@@ -151,6 +151,16 @@ impl Checkpoints {
         map_graph(written, Arc::clone(&rows.rows), rows.len(), options)
     }
 
+    /// As `DerivedIndex::left_out`.
+    pub fn left_out(&self) -> &[u32] {
+        self.files.left_out()
+    }
+
+    /// As `DerivedIndex::leave_out`.
+    pub fn leave_out(&mut self, ordinals: Vec<u32>) {
+        self.files.leave_out(ordinals);
+    }
+
     /// Whether a graph would have to be built again after a crash.
     pub fn lacks_graph_of(&self, snapshot: &Snapshot) -> bool {
         let mut graphs = snapshot.segments.iter().filter(|segment| matches!(segment.rows, SegmentRows::Graph(_)));
@@ -190,7 +200,7 @@ impl Checkpoints {
         files.push(self.files.write(&dead_file, &[&dead])?);
         let segments = snapshot.segments.iter().map(SegmentEntry::of).collect();
         let state = SegmentsState { next_segment_id, skipped_count, number, segments, dead_file };
-        let checkpoint = Checkpoint { sequence: snapshot.sequence, files, state };
+        let checkpoint = self.files.checkpoint(snapshot.sequence, files, state);
         let draft = self.files.draft(&checkpoint)?;
         Ok(draft.map(|draft| (checkpoint, draft)))
     }

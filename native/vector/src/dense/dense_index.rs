@@ -290,6 +290,16 @@ impl DerivedIndex for DenseIndex {
         Ok(CommitReport { sequence, doc_count, took_micros: started.elapsed().as_micros() as u64 })
     }
 
+    fn left_out(&self) -> Vec<u32> {
+        self.checkpoints().map_or_else(Vec::new, |checkpoints| checkpoints.left_out().to_vec())
+    }
+
+    fn leave_out(&self, ordinals: Vec<u32>) {
+        if let Some(mut checkpoints) = self.checkpoints() {
+            checkpoints.leave_out(ordinals);
+        }
+    }
+
     fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError> {
         let started = Instant::now();
         let Some(mut checkpoints) = self.checkpoints() else { return Ok(WrittenCheckpoint::nothing(0)) };

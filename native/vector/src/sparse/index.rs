@@ -95,6 +95,11 @@ impl SparseIndex {
         self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    /// None in memory.
+    fn durable(&self) -> Option<MutexGuard<'_, SegmentFiles>> {
+        self.durable.as_ref().map(|durable| durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
     /// The vectors that the row gives its document, if the index follows it; the inner error is why its vectors are left out.
     fn read_row(&self, row: &Row) -> Option<Result<Vec<PendingVector>, String>> {
         match row.kind {
@@ -172,10 +177,19 @@ impl DerivedIndex for SparseIndex {
         })
     }
 
+    fn left_out(&self) -> Vec<u32> {
+        self.durable().map_or_else(Vec::new, |durable| durable.left_out().to_vec())
+    }
+
+    fn leave_out(&self, ordinals: Vec<u32>) {
+        if let Some(mut durable) = self.durable() {
+            durable.leave_out(ordinals);
+        }
+    }
+
     fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError> {
         let started = Instant::now();
-        let Some(durable) = &self.durable else { return Ok(WrittenCheckpoint::nothing(0)) };
-        let mut durable = durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(mut durable) = self.durable() else { return Ok(WrittenCheckpoint::nothing(0)) };
         failpoint::hit("vector.checkpoint.before-files");
         let (checkpoint, draft) = durable_segments::write(&durable, &self.segments)?;
         let sequence = checkpoint.sequence;
@@ -215,10 +229,7 @@ impl DerivedIndex for SparseIndex {
     }
 
     fn verify(&self) -> Result<(), EngineError> {
-        match &self.durable {
-            Some(durable) => durable.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).verify(),
-            None => Ok(()),
-        }
+        self.durable().map_or(Ok(()), |durable| durable.verify())
     }
 
     fn close(&self) -> Result<(), EngineError> {

@@ -100,7 +100,7 @@ pub fn write_checkpoint(
     named.sort_by(|one, other| one.name.cmp(&other.name));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let state = TantivyState { meta: text(&plan.meta), managed: text(&plan.managed) };
-    let checkpoint = Checkpoint { sequence: sequence_of(&state.meta)?, files: named, state };
+    let checkpoint = files.checkpoint(sequence_of(&state.meta)?, named, state);
     let draft = files.draft(&checkpoint)?;
     Ok(Some((checkpoint, draft)))
 }
