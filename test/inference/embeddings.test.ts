@@ -27,6 +27,7 @@ const directory = new TemporaryDirectory();
 beforeAll(async () => {
   cpSync(fixtures, join(directory.path, 'embedders'), { recursive: true });
   cpSync(`${fixtures}tiny-bert`, join(directory.path, 'embedders/prefixed'), { recursive: true });
+  cpSync(`${fixtures}tiny-sparse`, join(directory.path, 'embedders/unread-sparse'), { recursive: true });
   const prefixes = { query: 'the king ', instruction: 'a {instruction} . ' };
   writeFileSync(join(directory.path, 'embedders/prefixed/manifest.json'), JSON.stringify({ prefixes }));
   server = await startTestServer({ set: { '--models-dir': directory.path, '--allow-downloads': 'false' } });
@@ -121,6 +122,16 @@ describe('POST /ai/v1/embeddings', () => {
       'invalid_request: sparse vectors have no base64 form; "encoding_format" has to be float',
     ]);
     expect((await refusal({ model: 'tiny-sparse', input: 'a', dimensions: 4 }))[0]).toBe(400);
+  });
+
+  test('a form that sparse vectors do not have is refused before the model is loaded', async () => {
+    const asked = { model: 'unread-sparse', input: 'a' };
+    const answers = [
+      await send({ ...asked, encoding_format: 'base64' }),
+      await send(asked, { accept: 'application/octet-stream' }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([400, 400]);
+    expect((await server.send('GET', '/v1/models/unread-sparse')).body.loaded).toBe(false);
   });
 
   test('shortens vectors and scales them again', async () => {

@@ -23,6 +23,8 @@ import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation } from './texts-of-request.ts';
 
 const packedType = 'application/octet-stream';
+const noBase64 = 'sparse vectors have no base64 form; "encoding_format" has to be float';
+const noPacked = `sparse vectors have no packed form; leave out "Accept: ${packedType}"`;
 
 export function embeddingRoutes(inference: Inference, provider: Provider = new OwnProvider(inference)): Route[] {
   const embed = embedder(inference, provider);
@@ -63,9 +65,10 @@ export function embedder(
   return (body, context) =>
     timed(inference, context, async () => {
       const packed = (context.request.headers.get('accept') ?? '').includes(packedType);
-      const embeddings = await provider.embed(embedRequest(body, packed), context);
-      if (packed) return packedReply(embeddings);
-      return listAnswer(embeddings, context.acceptsMsgpack ? 'bytes' : (body.encoding_format ?? 'float'));
+      const format = context.acceptsMsgpack ? 'bytes' : (body.encoding_format ?? 'float');
+      const denseOnly = packed ? noPacked : format === 'base64' ? noBase64 : undefined;
+      const embeddings = await provider.embed({ ...embedRequest(body, packed), denseOnly }, context);
+      return packed ? packedReply(embeddings) : listAnswer(embeddings, format);
     });
 }
 
@@ -165,7 +168,7 @@ function wireForm(vector: Float32Array | SparseVector, format: WireFormat): stri
       return { packed_indices: bytesOf(indices), packed_values: bytesOf(Float32Array.from(vector.values)) };
     }
     if (format === 'float') return { indices: [...vector.indices], values: [...vector.values] };
-    throw new ServiceError('invalid_request', 'sparse vectors have no base64 form; "encoding_format" has to be float');
+    throw new ServiceError('invalid_request', noBase64);
   }
   if (format === 'float') return Array.from(vector);
   if (format === 'bytes') return bytesOf(vector);
@@ -178,12 +181,7 @@ function packedReply({ vectors, dimension }: Embeddings): Reply {
   view.setBigUint64(0, BigInt(vectors.length), true);
   view.setBigUint64(8, BigInt(dimension), true);
   for (const [row, vector] of vectors.entries()) {
-    if (!(vector instanceof Float32Array)) {
-      throw new ServiceError(
-        'invalid_request',
-        `sparse vectors have no packed form; leave out "Accept: ${packedType}"`,
-      );
-    }
+    if (!(vector instanceof Float32Array)) throw new ServiceError('invalid_request', noPacked);
     bytes.set(new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength), 16 + row * dimension * 4);
   }
   return new Reply(200, bytes, { 'content-type': packedType });

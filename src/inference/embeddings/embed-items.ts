@@ -27,6 +27,8 @@ export interface EmbedRequest {
   /** Length to which each vector is cut, before it is scaled to length one again; models made for that keep most meaning there. */
   readonly dimensions?: number | undefined;
   readonly truncate?: 'start' | 'end' | undefined;
+  /** The reason to refuse sparse vectors, where the answer has no form for them. */
+  readonly denseOnly?: string | undefined;
   /** Answer the inputs that can be embedded although others cannot. */
   readonly keepGoing?: boolean | undefined;
   /** The items are chunks of one text, and each vector is made in view of the others (late chunking). */
@@ -57,7 +59,9 @@ export async function embedItems(
   const { items } = request;
   const model = inference.models.require('embedders', request.model);
   const { manifest } = model;
-  checkDimensions(request.dimensions, manifest.capabilities.includes('sparse') ? 'sparse' : manifest.dimension);
+  const isSparse = manifest.capabilities.includes('sparse');
+  if (isSparse && request.denseOnly !== undefined) throw new ServiceError('invalid_request', request.denseOnly);
+  checkDimensions(request.dimensions, isSparse ? 'sparse' : manifest.dimension);
   const prefix = prefixOf(manifest.prefixes ?? {}, request.task, request.instruction);
   const together = request.together === true;
   if (together) checkTogether(model);
