@@ -208,6 +208,39 @@ describe('an enrichment', () => {
     expect(await lookup('broken', 'bad', 'body')).toEqual({ body: 7 });
   });
 
+  test('of kind chunk has all of a long text, or is counted as failed and says why, unless it is told to leave some out', async () => {
+    await createTable('long');
+    const chunker = { model: 'fixed', text: { target_tokens: 4 } };
+    await put('long', 'tokens', {
+      kind: 'chunk',
+      field: 'body',
+      full_text_index: true,
+      chunker_json: JSON.stringify(chunker),
+    });
+    await put('long', 'first', {
+      kind: 'chunk',
+      field: 'body',
+      chunker_json: JSON.stringify({ ...chunker, max_chunks: 3 }),
+    });
+    await put('long', 'windows', { kind: 'chunk', field: 'body', chunk_size: 2 });
+    const body = `${'tea and cake '.repeat(1_500)}zebra`;
+    const { body: told } = await write('long', { inserts: { a: { body }, b: { body: 'zebra' } } });
+    expect(told).toMatchObject({ status: 'committed_repair_required' });
+    expect((await search('long', forText('_artifacts.tokens:zebra'))).toSorted()).toEqual(['a', 'b']);
+    expect((await chunksOf('long', 'a', 'tokens')).join('')).toContain('zebra');
+    expect(await chunksOf('long', 'a', 'first')).toHaveLength(3);
+    expect(await chunksOf('long', 'a', 'windows')).toEqual([]);
+    expect(await chunksOf('long', 'b', 'windows')).toEqual(['ze', 'br', 'a']);
+    const { body: states } = await server.send<{ artifacts: Json[] }>(
+      'GET',
+      '/db/v1/tables/long/documents/a/artifacts',
+    );
+    expect(states.artifacts.find(({ name }) => name === 'windows')).toMatchObject({
+      code: 'limit_exceeded',
+      reason: expect.stringContaining('more than 4096 chunks'),
+    });
+  });
+
   test('is made before the commit with `sync_level: enrichments`, what it is made from included', async () => {
     await createTable('before');
     await put('before', 'copy', { kind: 'asset', field: 'body' });

@@ -1,7 +1,9 @@
+import { limits } from '../../config/limits.ts';
 import type { ChunkerConfig, ModelChunker } from '../../index-kinds/configuration/chunker-config.ts';
 import type { InferenceCall } from '../../inference/admission.ts';
 import { fixedChunks } from '../../inference/chunking/fixed-chunks.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 
 /** A piece of a text, and where it lies there: places in units of the string, the end exclusive. */
 export interface TextPiece {
@@ -22,10 +24,24 @@ export interface Cutting {
 const charsBetweenTurns = 128 * 1_024;
 
 /**
- * The chunks of a text, in its order; none of a text of white space alone. At most `chunksMax` of the configuration: what
- * comes behind them is left out. The same text and configuration make the same chunks, always. Throws what a model throws.
+ * The chunks of a text, in its order; none of a text of white space alone. The same text and configuration make the same
+ * chunks, always. A configuration may leave out what comes behind its `chunksMax`. Throws `limit_exceeded` where it does not and
+ * there would be more than a document may have: to leave the rest out would be an index that looks complete. Throws what a
+ * model throws.
  */
 export async function cutText(text: string, chunker: ChunkerConfig, cutting: Cutting): Promise<readonly TextPiece[]> {
+  const pieces = await cutPieces(text, chunker, cutting);
+  const isFull = chunker.by !== 'nothing' && pieces.length >= limits.documentChunksMax;
+  if (isFull && text.slice(pieces.at(-1)?.end).trim() !== '') throw tooManyChunks(limits.documentChunksMax);
+  return pieces;
+}
+
+export function tooManyChunks(most: number): ServiceError {
+  const remedy = 'make chunks larger, or give a chunker "max_chunks" to leave out the rest of long texts';
+  return new ServiceError('limit_exceeded', `the text makes more than ${most} chunks, which is the most; ${remedy}`);
+}
+
+async function cutPieces(text: string, chunker: ChunkerConfig, cutting: Cutting): Promise<readonly TextPiece[]> {
   if (chunker.by === 'model') return text.trim() === '' ? [] : await cutting.byModel(text, chunker, cutting.call);
   const pieces: TextPiece[] = [];
   let untilTurn = charsBetweenTurns;

@@ -1,8 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import type { ChunkerConfig } from '../../index-kinds/configuration/chunker-config.ts';
-import { ServiceError } from '../../protocol/service-error.ts';
 import { sourceHash } from '../derive-source.ts';
-import { type Cutting, cutText } from './cut-text.ts';
+import { type Cutting, cutText, tooManyChunks } from './cut-text.ts';
 
 /** A chunk of a text that gets a vector of its own. */
 export interface Piece {
@@ -16,8 +15,7 @@ export interface Piece {
 
 /**
  * The chunks of a text for an embedder of this fingerprint; `vectorBytes` estimates the size of one of its vectors. Throws
- * `limit_exceeded` where there would be more of them, or of their vectors, than a document may have: to leave the rest out
- * would be an index that looks complete.
+ * `limit_exceeded` where there would be more of them, or of their vectors, than a document may have.
  */
 export async function piecesOf(
   text: string,
@@ -25,21 +23,13 @@ export async function piecesOf(
   { vectorFingerprint, vectorBytes, cutting }: { vectorFingerprint: string; vectorBytes: number; cutting: Cutting },
 ): Promise<Piece[]> {
   const cut = await cutText(text, chunker, cutting);
-  refuseTooMany(text, chunker, cut.length, cut.at(-1)?.end ?? 0, vectorBytes);
+  const most = Math.floor(limits.documentVectorsBytesMax / vectorBytes);
+  if (cut.length > most) throw tooManyChunks(most);
   const [starts, ends] = [new ByteOffsets(text), new ByteOffsets(text)];
   return cut.map(({ start, end }) => {
     const piece = text.slice(start, end);
     return { text: piece, start: starts.at(start), end: ends.at(end), hash: sourceHash(vectorFingerprint, piece) };
   });
-}
-
-function refuseTooMany(text: string, chunker: ChunkerConfig, count: number, end: number, vectorBytes: number): void {
-  const most = Math.min(limits.documentChunksMax, Math.floor(limits.documentVectorsBytesMax / vectorBytes));
-  const isCutShort = chunker.by !== 'nothing' && chunker.chunksMax >= limits.documentChunksMax;
-  const hasMore = isCutShort && count >= limits.documentChunksMax && text.slice(end).trim() !== '';
-  if (count <= most && !hasMore) return;
-  const remedy = 'give the chunker greater "target_tokens", or "max_chunks" to leave out the rest of long texts';
-  throw new ServiceError('limit_exceeded', `the text makes more than ${most} chunks, which is the most; ${remedy}`);
 }
 
 /** Turns offsets in a string into offsets in its UTF-8; offsets that rise from call to call are counted once. */

@@ -44,12 +44,13 @@ const modelCharsMax = 255;
 type Members = Readonly<Record<string, unknown>>;
 
 /**
- * Checks a chunker; `where` names it in messages, and `usualChunks` is how many chunks a text makes at most where it does not
- * say so. Throws `invalid_request`. That a model is there is checked by whoever creates what is cut by it.
+ * Checks a chunker; `where` names it in messages. Without `max_chunks` no part of a text is left out. Throws `invalid_request`.
+ * That a model is there is checked by whoever creates what is cut by it.
  */
-export function readChunkerConfig(given: Members, where: string, usualChunks = 50): ChunkerConfig {
+export function readChunkerConfig(given: Members, where: string): ChunkerConfig {
   refuseUnknown(given, members, where);
-  const { provider = 'service', model = 'fixed', text = {}, max_chunks: most = usualChunks, threshold = 0.5 } = given;
+  const { provider = 'service', model = 'fixed', text = {}, threshold = 0.5 } = given;
+  const { max_chunks: most = limits.documentChunksMax } = given;
   if (provider === 'mock') return { by: 'nothing' };
   if (typeof provider !== 'string' || providerNamed(provider) !== 'service')
     throw refused(`${where}.provider`, 'must be "service" or "mock"');

@@ -70,7 +70,7 @@ function readIndexChunker(
   { late = false, ...chunker }: Record<string, unknown>,
   embedder: Record<string, unknown>,
 ): { chunker: ChunkerConfig; together: boolean } {
-  const read = readChunkerConfig(chunker, 'chunker', limits.documentChunksMax);
+  const read = readChunkerConfig(chunker, 'chunker');
   if (typeof late !== 'boolean') throw refused('"chunker.late" must be true or false');
   const { provider, url } = readProviderConfig(embedder, 'embed', 'embedder');
   if (late && (provider !== 'service' || url !== undefined)) {

@@ -48,10 +48,15 @@ describe('an enrichment', () => {
     expect(shownArtifact(made).execution?.batch_items).toBe(limits.producerBatchItems);
   });
 
-  test('of kind chunk is cut by its chunker where it has one and windows, into 50 chunks at most unless it says', () => {
+  test('of kind chunk is cut by its chunker where it has one and windows, and the text is whole unless it says', () => {
     const chunker_json = '{"provider":"service","model":"fixed","text":{"target_tokens":200,"overlap_tokens":20}}';
     const chunker = chunkerOf(readArtifactConfig('steps', { ...chunk, chunker_json }));
-    expect(chunker).toMatchObject({ by: 'tokens', targetTokens: 200, overlapTokens: 20, chunksMax: 50 });
+    expect(chunker).toMatchObject({
+      by: 'tokens',
+      targetTokens: 200,
+      overlapTokens: 20,
+      chunksMax: limits.documentChunksMax,
+    });
     const windows = chunkerOf(readArtifactConfig('steps', { ...chunk, chunk_overlap: 20 }));
     expect(windows).toMatchObject({ by: 'characters', size: 100, overlap: 20 });
   });
