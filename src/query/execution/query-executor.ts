@@ -89,6 +89,9 @@ async function answer(
   const { freshness } = target;
   const indexes = { handles: target.ranges.map((range) => range.handle), vectorHandles: target.vectorHandles, vectors };
   const shown = freshness.shown();
+  // Later an index that is searched now may have replayed, or be gone.
+  const hadReplayed = freshness.hasReplayed();
+  const isWhole = freshness.isWhole();
   let limit = plan.limit;
   /** The answer that has visited every match. */
   let aggregated: NativeHits | undefined;
@@ -107,14 +110,13 @@ async function answer(
     // A damaged document is there, and matches.
     const gone = dropped - page.damaged;
     const isCurrent = gone === 0 && isAtLeast(shown, heads);
-    const isWhole = freshness.isWhole();
     // The page before a cursor ends at it.
     const shownHits = plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit);
     const executed: ExecutedQuery = {
       hits: await orderByStored(shownHits, plan, target),
       total: isCurrent ? total : Math.max(hits.length, total - Math.max(gone, freshness.removedSince(shown))),
       totalIsExact: totalIsExact && isCurrent && isWhole,
-      isPartial: native.isPartial || aggregated?.isPartial === true || !freshness.hasReplayed() || !isWhole,
+      isPartial: native.isPartial || aggregated?.isPartial === true || !hadReplayed || !isWhole,
       damaged: page.damaged,
       maxScore: droppedScore === undefined ? native.maxScore : maxScoreOf(native, hits, droppedScore),
       aggregations: aggregated?.aggregations,

@@ -105,6 +105,22 @@ describe('a page that is filled again', () => {
   });
 });
 
+test('an answer is partial by how the indexes were when they were searched', async () => {
+  const ask = async (before: boolean) => {
+    let replayed = before;
+    const freshness = { ...fresh, hasReplayed: () => replayed, shown: () => [before ? 5 : 4] };
+    const planned = planQuery({ full_text_search: { match: 'soup' } }, { name: 'recipes', nowMs: 0 });
+    const run = async () => {
+      replayed = !before;
+      return { ...nativeHits(0), totalIsExact: true };
+    };
+    const { isPartial, totalIsExact } = await executeQuery(planned, { ...target, freshness }, run, caller);
+    return { isPartial, totalIsExact };
+  };
+  expect(await ask(false)).toEqual({ isPartial: true, totalIsExact: false });
+  expect(await ask(true)).toEqual({ isPartial: false, totalIsExact: true });
+});
+
 test('a page whose documents do not fit into memory together is refused before all of them are read', async () => {
   const text = 'x'.repeat(limits.documentBytesMax);
   let read = 0;
