@@ -77,6 +77,35 @@ test('a scan that leaves out by such a field is refused as well', async () => {
   expect(status).toBe(400);
 });
 
+const long = 'p'.repeat(1_025);
+test.each([
+  ['_rev', '"_rev" is not indexed: members of a document that begin with "_" are left to the server'],
+  ['_links.self', '"_links.self" is not indexed'],
+  [long, 'more than 1024 bytes'],
+  ['a\u0001b', 'a control character'],
+])('a member that no index holds, %j, is refused wherever a query names it', async (field, told) => {
+  const requests = [
+    { filter_query: { term: { [field]: 'x' } } },
+    { filter_query: { exists: { field } } },
+    { full_text_search: { match: 'x', field } },
+    { exclusion_query: { term: { [field]: 'x' } } },
+    { order_by: [{ field }] },
+    { aggregations: { each: { type: 'terms', field } } },
+  ];
+  for (const request of requests) {
+    const { status, body } = await server.send<Answer>('POST', '/db/v1/tables/notes/query', request);
+    expect([status, body.message]).toEqual([400, expect.stringContaining(told)]);
+  }
+  expect((await server.send('POST', '/db/v1/tables/notes/lookup', requests[0])).status).toBe(400);
+});
+
+test('members beginning with an underscore that the server knows are asked about', async () => {
+  expect(await found({ term: { _type: 'other' } })).toEqual(['b']);
+  expect(await found({ exists: { field: '_timestamp' } })).toEqual(['a', 'b']);
+  expect(await found({ match: 'ann', field: '_all' })).toEqual(['a']);
+  expect((await ask({ order_by: [{ field: '_score' }, { field: '_id' }] })).status).toBe(200);
+});
+
 test('objects, undeclared fields, and fields that one type indexes are asked about as ever', async () => {
   expect(await found({ exists: { field: 'person' } })).toEqual(['a']);
   expect(await found({ term: { nowhere: 's' } })).toEqual([]);

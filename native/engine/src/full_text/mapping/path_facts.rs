@@ -33,6 +33,8 @@ pub struct PathFacts {
     pub is_searched: bool,
     /// Every document type declares that the path is not indexed: nothing can be said of its values.
     pub is_left_out: bool,
+    /// No document is indexed by the path, whatever the schema says.
+    pub is_never_indexed: bool,
     /// Documents may hold strings here, but only as analysed words.
     pub has_only_text: bool,
     /// The strings of some documents have no column.
@@ -76,6 +78,7 @@ mod tests {
             may_lack_words: false,
             is_searched: true,
             is_left_out: false,
+            is_never_indexed: false,
             has_only_text: false,
             may_lack_values: false,
             may_have_words: false,

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::cursor::SchemaCursor;
-use super::rule::{FieldRule, GeoForm, PATH_BYTES_MAX};
+use super::rule::{FieldRule, GeoForm, can_be_indexed};
 use super::table_mapping::TableMapping;
 use super::templates::DetectedType;
 use crate::full_text::analysis::Analyzer;
-use crate::full_text::fields::{Fields, RESERVED};
+use crate::full_text::fields::Fields;
 use crate::full_text::slots::{Slot, SlotTable};
 
 use tantivy::schema::Field;
@@ -61,10 +61,7 @@ pub struct Node {
 
 impl Node {
     fn new(path: &str, cursor: SchemaCursor) -> Self {
-        let is_closed = matches!(cursor, SchemaCursor::Closed)
-            || path.len() > PATH_BYTES_MAX
-            || path.contains(['\0', '\u{1}'])
-            || path.starts_with(RESERVED);
+        let is_closed = matches!(cursor, SchemaCursor::Closed) || !can_be_indexed(path);
         Self {
             path: Arc::from(path),
             cursor,

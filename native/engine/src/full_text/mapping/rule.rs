@@ -1,6 +1,7 @@
 //! The rule by which the values of one path are indexed.
 
 use crate::full_text::analysis::Analyzer;
+use crate::full_text::fields::RESERVED;
 
 /// Longer strings have no whole value, neither in a term nor in a column, bytes; where they are declared whole values they
 /// may be longer.
@@ -9,6 +10,11 @@ pub const KEYWORD_BYTES_MAX: usize = 8_192;
 
 /// Longer paths are not indexed, bytes.
 pub const PATH_BYTES_MAX: usize = 1024;
+
+/// Whether terms and columns can be of the path: it is short enough and has none of the characters that they are told apart by.
+pub fn can_be_indexed(path: &str) -> bool {
+    path.len() <= PATH_BYTES_MAX && !path.contains(['\0', '\u{1}']) && !path.starts_with(RESERVED)
+}
 
 /// Names of the derived fields of a path: the suffix that queries name them by, `""` for the path itself.
 pub const TWO_GRAM: &str = "._2gram";

@@ -8,9 +8,10 @@ use super::cursor::SchemaCursor;
 use super::exact_types::ExactTypes;
 use super::path_facts::{ExactPath, KnownPaths, PathFacts};
 use super::property::any_in_all;
-use super::rule::{ALL, DERIVED_SUFFIXES, FieldRule, KEYWORD_SUFFIX, WHOLE_BYTES_MAX};
+use super::rule::{ALL, DERIVED_SUFFIXES, FieldRule, KEYWORD_SUFFIX, WHOLE_BYTES_MAX, can_be_indexed};
 use super::templates::{DetectedType, Template};
 use crate::full_text::analysis::Analyzer;
+use crate::full_text::fields::KEY;
 
 /// The member that says when a document was written.
 pub const TIMESTAMP: &str = "_timestamp";
@@ -96,8 +97,7 @@ impl TableMapping {
 
     pub fn child_of(&self, parent: &SchemaCursor, is_root: bool, name: &str) -> SchemaCursor {
         if is_root && name.starts_with('_') {
-            let is_indexed = matches!(name, TIMESTAMP | TYPE | ARTIFACTS);
-            return if is_indexed { SchemaCursor::Dynamic } else { SchemaCursor::Closed };
+            return if is_of_server(name) { SchemaCursor::Dynamic } else { SchemaCursor::Closed };
         }
         parent.child(name, self.enforced)
     }
@@ -185,6 +185,7 @@ impl TableMapping {
             analyzers,
             is_searched: self.is_searched(path),
             is_left_out: self.is_left_out(path),
+            is_never_indexed: is_never_indexed(path),
             has_only_text: has_words && !has_values && exact_paths.is_empty(),
             may_lack_values: rules.iter().any(|rule| rule.words_only),
             may_have_words: has_words || rules.is_empty(),
@@ -271,4 +272,15 @@ fn first_name<'p>(parent: &SchemaCursor, names: &'p str) -> &'p str {
     let later_dots = names.rmatch_indices('.').map(|(at, _)| at).take_while(|at| *at > first_dot);
     let ends = std::iter::once(names.len()).chain(later_dots);
     ends.map(|end| &names[..end]).find(|name| parent.declares(name)).unwrap_or(&names[..first_dot])
+}
+
+/// Top members beginning with an underscore are left to the server; these are the ones that documents are indexed by.
+fn is_of_server(name: &str) -> bool {
+    matches!(name, TIMESTAMP | TYPE | ARTIFACTS)
+}
+
+fn is_never_indexed(path: &str) -> bool {
+    let first = path.split('.').next().unwrap_or(path);
+    let is_known = path == KEY || is_of_server(first) || !path.starts_with('_');
+    !is_known || !can_be_indexed(path)
 }

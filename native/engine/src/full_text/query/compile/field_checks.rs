@@ -3,14 +3,15 @@
 use crate::error::EngineError;
 use crate::full_text::fields::KEY;
 use crate::full_text::mapping::WHOLE_BYTES_MAX;
-use crate::full_text::plan::{Node, QueryPlan, TermValue};
+use crate::full_text::plan::{ALL_FIELDS, Node, QueryPlan, TermValue};
 use crate::full_text::query::compile::clauses::invalid;
 use crate::full_text::query::compile::index_fields::IndexFields;
 
 /// A field that is declared not to be indexed finds nothing, as declared. To leave out documents by it would let all through.
 ///
-/// Errors: `invalid_query` where that is asked for, by the request or the row filter of its caller, and where the request has a string
-/// longer than those that are indexed whole. A row filter that asks for such a string shows nothing, which hides enough.
+/// Errors: `invalid_query` where that is asked for, by the request or the row filter of its caller, and where the request has a field
+/// that is never indexed, or a string longer than those that are indexed whole. A row filter that asks for either shows
+/// nothing, which hides enough.
 pub fn check_fields(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
     let asked = plan.query.iter().chain(&plan.filter).map(|node| (node, false));
     let left_out = plan.exclusion.iter().map(|node| (node, true));
@@ -23,14 +24,28 @@ pub fn check_fields(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineE
     })
 }
 
-/// Errors: `invalid_query` when `field` is declared not to be indexed.
+/// Errors: `invalid_query` when `field` is never indexed, or declared not to be.
 pub fn check_field(index: &IndexFields, field: &str) -> Result<(), EngineError> {
+    check_name(index, field)?;
     if !index.mapping.facts_of(field).is_left_out {
         return Ok(());
     }
     Err(invalid(format!(
         "\"{field}\" is not indexed, as the schema of the table says: nothing can be found or ordered by it"
     )))
+}
+
+/// Errors: `invalid_query` when `field` is never indexed.
+fn check_name(index: &IndexFields, field: &str) -> Result<(), EngineError> {
+    if !index.mapping.facts_of(field).is_never_indexed {
+        return Ok(());
+    }
+    let message = if field.starts_with('_') {
+        format!("\"{field}\" is not indexed: members of a document that begin with \"_\" are left to the server")
+    } else {
+        "a field is not indexed: its name has more than 1024 bytes, or a control character".to_owned()
+    };
+    Err(invalid(message))
 }
 
 fn check_whole(index: &IndexFields, field: Option<&str>, value: &str) -> Result<(), EngineError> {
@@ -48,14 +63,18 @@ fn check_whole(index: &IndexFields, field: Option<&str>, value: &str) -> Result<
     )))
 }
 
-/// `leaves_out`: documents that match are not wanted.
-fn check_node(index: &IndexFields, node: &Node, leaves_out: bool, checks_values: bool) -> Result<(), EngineError> {
-    let check_field = |field: &str| if leaves_out { check_field(index, field) } else { Ok(()) };
+/// `leaves_out`: documents that match are not wanted. `is_asked`: by the request, not by a row filter.
+fn check_node(index: &IndexFields, node: &Node, leaves_out: bool, is_asked: bool) -> Result<(), EngineError> {
+    let check_field = |field: &str| match (leaves_out, is_asked) {
+        (true, _) => check_field(index, field),
+        (false, true) => check_name(index, field),
+        (false, false) => Ok(()),
+    };
     match node {
         Node::MatchAll { .. } | Node::MatchNone {} | Node::Ids { .. } => Ok(()),
         Node::Term { field, value: TermValue::Text(value), .. } | Node::Prefix { field, value, .. } => {
             field.iter().try_for_each(|field| check_field(field))?;
-            if leaves_out || checks_values { check_whole(index, field.as_deref(), value) } else { Ok(()) }
+            if leaves_out || is_asked { check_whole(index, field.as_deref(), value) } else { Ok(()) }
         }
         Node::Match { field, .. }
         | Node::Phrase { field, .. }
@@ -72,11 +91,14 @@ fn check_node(index: &IndexFields, node: &Node, leaves_out: bool, checks_values:
         | Node::Range { field, .. }
         | Node::BoolField { field, .. }
         | Node::Exists { field, .. } => check_field(field),
-        Node::BoolPrefix { fields, .. } => fields.iter().try_for_each(|each| check_field(&each.field)),
+        Node::BoolPrefix { fields, .. } => {
+            let mut named = fields.iter().filter(|each| each.field != ALL_FIELDS);
+            named.try_for_each(|each| check_field(&each.field))
+        }
         Node::Bool { must, should, must_not, filter, .. } => {
             let mut wanted = must.iter().chain(should).chain(filter);
-            wanted.try_for_each(|clause| check_node(index, clause, leaves_out, checks_values))?;
-            must_not.iter().try_for_each(|clause| check_node(index, clause, true, checks_values))
+            wanted.try_for_each(|clause| check_node(index, clause, leaves_out, is_asked))?;
+            must_not.iter().try_for_each(|clause| check_node(index, clause, true, is_asked))
         }
     }
 }

@@ -27,14 +27,12 @@ pub fn check_text(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineErr
 
 /// Errors: `invalid_query` when `plan` orders by a path whose values are not kept.
 pub fn check_order(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
-    plan.sort.iter().try_for_each(|sort| check_field(index, &sort.field))?;
-    let lacks_values =
-        |field: &str| field != KEY && field != SCORE_FIELD && index.mapping.facts_of(field).may_lack_values;
-    match plan.sort.iter().find(|sort| lacks_values(&sort.field)) {
+    let mut paths = plan.sort.iter().map(|sort| &sort.field).filter(|field| *field != KEY && *field != SCORE_FIELD);
+    paths.clone().try_for_each(|field| check_field(index, field))?;
+    match paths.find(|field| index.mapping.facts_of(field).may_lack_values) {
         None => Ok(()),
-        Some(sort) => Err(invalid(format!(
-            "\"{}\" has no values to order by: its schema sets \"x-service-doc-values\" to false",
-            sort.field
+        Some(field) => Err(invalid(format!(
+            "\"{field}\" has no values to order by: its schema sets \"x-service-doc-values\" to false"
         ))),
     }
 }
