@@ -165,6 +165,24 @@ describe('a join', () => {
     expect(await names({ limit: 2 })).toEqual(['Ada', 'Bob']);
   });
 
+  test.each([undefined, 'broadcast', 'index_lookup'])('finds rows by members that no index holds: %s', async (hint) => {
+    const long = 'p'.repeat(1_025);
+    for (const [at, member] of ['_ref', long, 'a\u0001b'].entries()) {
+      await fill(server, `unnamed${at}`, { r1: { [member]: 'r1' }, r2: { [member]: 'r2' } });
+      const join = {
+        right_table: `unnamed${at}`,
+        on: { left_field: member, right_field: member },
+        strategy_hint: hint,
+      };
+      const { hits } = await ask({ table: `unnamed${at}`, join, order_by: [{ field: '_id' }] });
+      expect([member.length, hits.total.value, hits.hits.map(({ _id }) => _id)]).toEqual([
+        member.length,
+        2,
+        ['r1', 'r2'],
+      ]);
+    }
+  });
+
   test('compares by other operators', async () => {
     const on = { left_field: 'total', right_field: 'age', operator: 'gt' };
     const result = await ask({

@@ -1,3 +1,4 @@
+import { limits } from '../../config/limits.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { isObject, type Members } from '../nodes/query-members.ts';
 import { anyOf, type PlanNode } from '../plan/plan-nodes.ts';
@@ -36,9 +37,16 @@ function isIndexed(value: Scalar): boolean {
  * enough the answer is no.
  */
 function hasExactForm(schema: TableSchema, path: string): boolean {
-  if (schema.dynamic_templates !== undefined) return false;
+  if (schema.dynamic_templates !== undefined || isNeverIndexed(path)) return false;
   const schemas = Object.values(schema.document_schemas ?? {});
   return schemas.length > 0 && schemas.every(({ schema: root }) => isObject(root) && isExactIn(root, path));
+}
+
+/** As the engine has it, or more: `is_never_indexed` in `table_mapping.rs`. */
+function isNeverIndexed(path: string): boolean {
+  const isTooLong = Buffer.byteLength(path) > limits.fieldPathCharsMax;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: paths that have one are in no index.
+  return isTooLong || path.startsWith('_') || /[\u0001\u0002]/.test(path);
 }
 
 function isExactIn(root: Members, path: string): boolean {
