@@ -11,7 +11,8 @@ import { ServiceError } from '../protocol/service-error.ts';
 import { type Piece, piecesOf } from './chunking/text-pieces.ts';
 import { type Source, sourceHash } from './derive-source.ts';
 import { type Embedded, embedTexts, type Vector } from './embed-texts.ts';
-import type { Batch, DocumentRow, FollowedPart, HeldPart } from './following/followed-part.ts';
+import type { Batch, DocumentRow, FollowedPart } from './following/followed-part.ts';
+import type { HeldPart } from './following/held-part.ts';
 import type { PartOutcome } from './following/part-outcome.ts';
 import type { TemplateMedium } from './media/template-media.ts';
 import type { PartDefinition } from './part-definition.ts';
@@ -79,7 +80,7 @@ class PartBatch implements Batch {
     // No text begins like this one: control characters have no place in a media type.
     const made = source.kind === 'text' ? source.text : `\0${source.image.mediaType}\0${source.image.base64}`;
     const hash = sourceHash(fingerprintOfSource, made);
-    if (held?.hash && Buffer.compare(held.hash, hash) === 0) return settle({ kind: 'kept' });
+    if (held?.isOf(hash)) return settle({ kind: 'kept' });
     if (chunker && source.kind === 'text') return this.#planPieces(source.text, hash, held, call).then(settle);
     if (chunker) return settle({ kind: 'failed', error: imageInChunks(), isFinal: true });
     this.#want(hash, item, made.length);

@@ -5,7 +5,8 @@ import { partDeleteBody, partIdOfBody } from '../lib/parts/part-body.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { type SourceTemplates, sourceOf } from './derive-source.ts';
-import type { FollowedPart, HeldPart } from './following/followed-part.ts';
+import type { FollowedPart } from './following/followed-part.ts';
+import { type HeldPart, heldParts } from './following/held-part.ts';
 import { isMade, madeBody, type PartOutcome } from './following/part-outcome.ts';
 
 /** Bodies by the rows of the transforms that leave them. */
@@ -106,9 +107,7 @@ function sourceArtifacts(
 function heldPart(stored: RangeReader, key: string, partId: number): HeldPart | undefined {
   const document = stored.documents.get(key);
   if (!document) return undefined;
-  const { ordinal } = document;
-  const hash = stored.parts.sourceHashes([ordinal], partId).get(ordinal);
-  return { hash, body: () => stored.parts.read([ordinal], [partId]).found.get(ordinal)?.get(partId) };
+  return heldParts(stored.parts, partId, [document.ordinal]).get(document.ordinal);
 }
 
 function partRow(partId: number, outcome: PartOutcome, key: string): PartRow | undefined {

@@ -2,7 +2,8 @@ import type { InferenceCall } from '../../inference/admission.ts';
 import { must } from '../../lib/assert.ts';
 import type { SliceBounds } from '../../lib/concurrency/slices-within.ts';
 import { type Source, sourceHash } from '../derive-source.ts';
-import type { Batch, DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
+import type { Batch, DocumentRow, FollowedPart } from '../following/followed-part.ts';
+import type { HeldPart } from '../following/held-part.ts';
 import type { PartOutcome } from '../following/part-outcome.ts';
 import type { Made, PartMaker, SourceContent } from './part-maker.ts';
 
@@ -67,7 +68,7 @@ class ArtifactBatch implements Batch {
 
   #addContent(row: DocumentRow, content: SourceContent, held: HeldPart | undefined): void {
     const hash = sourceHash(this.#part.makerFingerprint, hashedText(content));
-    if (held?.hash && Buffer.compare(held.hash, hash) === 0) {
+    if (held?.isOf(hash)) {
       this.#rows.push({ row, known: { kind: 'kept' } });
       return;
     }

@@ -1,7 +1,8 @@
 import { limits } from '../../config/limits.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Source } from '../derive-source.ts';
-import type { Batch, DocumentRow, HeldPart } from '../following/followed-part.ts';
+import type { Batch, DocumentRow } from '../following/followed-part.ts';
+import type { HeldPart } from '../following/held-part.ts';
 import type { PartOutcome } from '../following/part-outcome.ts';
 
 /** A list of edges, and the bytes that it took to make it. */

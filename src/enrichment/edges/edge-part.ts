@@ -5,7 +5,8 @@ import { type Edge, edgesBody } from '../../lib/parts/edges-part.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { GraphWrites } from '../../storage/write-request.ts';
 import type { Source } from '../derive-source.ts';
-import type { DocumentRow, FollowedPart, HeldPart } from '../following/followed-part.ts';
+import type { DocumentRow, FollowedPart } from '../following/followed-part.ts';
+import type { HeldPart } from '../following/held-part.ts';
 import { type DerivedEdge, deriveEdges, type EdgeRecipe } from './derived-edges.ts';
 import { EdgeBatch, type MadeEdges } from './edge-batch.ts';
 import type { Render } from './expression.ts';
@@ -58,7 +59,7 @@ async function makeEdges(
   if (source.kind !== 'text') throw notJson();
   const { text } = source;
   const stamp = edgeStamp(row.sequence, `${fingerprint}\0${text}`);
-  if (held?.hash && Buffer.compare(held.hash, stamp) === 0) return { outcome: { kind: 'kept' }, bytes: 0 };
+  if (held?.isOf(stamp)) return { outcome: { kind: 'kept' }, bytes: 0 };
   const material = {
     key: decoder.decode(row.key),
     document: parsed(decoder.decode(row.body)),

@@ -1,7 +1,7 @@
 import type { InferenceCall } from '../../inference/admission.ts';
 import type { RangeWrite } from '../../storage/write-request.ts';
 import type { PartSource, Source } from '../derive-source.ts';
-
+import type { HeldPart } from './held-part.ts';
 import type { PartOutcome } from './part-outcome.ts';
 
 /** A document as it was read. */
@@ -12,14 +12,6 @@ export interface DocumentRow {
   readonly body: Uint8Array;
   /** Artifacts that others are made from, by their part. */
   readonly artifacts?: ReadonlyMap<number, Uint8Array>;
-}
-
-/** The part that a document has. */
-export interface HeldPart {
-  /** The hash of its source; undefined where it has none. */
-  readonly hash: Uint8Array | undefined;
-  /** Reads it whole. */
-  body(): Uint8Array | undefined;
 }
 
 /** Sources of documents on their way to a model, each of them once. */

@@ -22,7 +22,8 @@ import type { FeedRows } from '../../storage/reader/change-feed.ts';
 import { type SourceTemplates, sourceOf } from '../derive-source.ts';
 import type { BackfillLane } from './backfill-lane.ts';
 import { Failures, type NoteChange } from './failures.ts';
-import type { Batch, DocumentRow, FollowedPart, HeldPart } from './followed-part.ts';
+import type { Batch, DocumentRow, FollowedPart } from './followed-part.ts';
+import { type HeldPart, heldParts } from './held-part.ts';
 import { MadeThrough } from './made-through.ts';
 import { type Cursor, noteBytes, openCursor } from './part-notes.ts';
 import { isMade, madeBody, type PartOutcome } from './part-outcome.ts';
@@ -281,10 +282,8 @@ export class PartFollower implements PartProducer {
     const { stored } = this.#range;
     const { templates } = this.#deps;
     const { partId } = this.#definition;
-    const held = stored.parts.sourceHashes(
-      rows.map(({ ordinal }) => ordinal),
-      partId,
-    );
+    const ordinals = rows.map(({ ordinal }) => ordinal);
+    const held = heldParts(stored.parts, partId, ordinals);
     let notes = gone.flatMap((ordinal) => this.#failures.clear(ordinal) ?? []);
     for (let at = 0; at < rows.length; ) {
       const batch = this.#newBatch();
@@ -294,7 +293,7 @@ export class PartFollower implements PartProducer {
         const call = this.#call();
         const derived = sourceOf(row.body, this.#definition.source, templates, call, row.artifacts);
         const source = derived instanceof Promise ? await derived : derived;
-        const added = batch.add(row, source, this.#held(held, row.ordinal), call);
+        const added = batch.add(row, source, held.get(row.ordinal), call);
         if (added) await added;
       }
       // Rendering and comparing must not hold the event loop for a whole page.
@@ -318,13 +317,6 @@ export class PartFollower implements PartProducer {
     return this.#definition.ofOlderDocuments ? batchRowsWithoutModel : limits.enrichmentBatchItems;
   }
 
-  #held(hashes: ReadonlyMap<number, Uint8Array | undefined>, ordinal: number): HeldPart | undefined {
-    if (!hashes.has(ordinal)) return undefined;
-    const { partId } = this.#definition;
-    const { parts } = this.#range.stored;
-    return { hash: hashes.get(ordinal), body: () => parts.read([ordinal], [partId]).found.get(ordinal)?.get(partId) };
-  }
-
   #call() {
     const { signal } = this.#stop;
     return { caller: serverCaller('enrichment', signal), signal, priority: 'background' as const };
@@ -333,7 +325,7 @@ export class PartFollower implements PartProducer {
   /** One entry of the log: parts, failures and the cursor. Where there is nothing to say the cursor moves in memory only. */
   async #append(
     outcomes: readonly { row: DocumentRow; outcome: PartOutcome }[],
-    held: ReadonlyMap<number, Uint8Array | undefined>,
+    held: ReadonlyMap<number, HeldPart>,
     cleared: readonly NoteChange[],
     cursor: Cursor,
   ): Promise<void> {
