@@ -19,7 +19,7 @@ export interface RangeIndexReport {
   /** Head of the range when the index was opened, and whether the index shows everything up to it. */
   replayTarget: number;
   hasReplayed: boolean;
-  /** Nothing is left out because it was damaged. */
+  /** As `IndexStandings.isWhole`. */
   isWhole: boolean;
   checkpointed: number;
   backfilledRows: number;

@@ -47,6 +47,16 @@ export class IndexStandings {
     return this.#artifacts.shownThrough(artifact === undefined ? this.#textsOf(definition) : [artifact], own);
   }
 
+  /** The index shows what is stored, as far as it has read. Otherwise something was damaged, or what it would be made from is. */
+  isWhole(indexName: string): boolean {
+    const followed = this.#indexes.get(indexName);
+    if (!followed) return true;
+    const { applier, producer, definition } = followed;
+    if (!applier.isWhole || (producer?.damaged ?? 0) > 0) return false;
+    const artifact = artifactOf(definition);
+    return !this.#artifacts.lacksDamaged(artifact === undefined ? this.#textsOf(definition) : [artifact]);
+  }
+
   /** Names of the artifacts that the index holds the text of. */
   #textsOf(definition: IndexDefinition): readonly string[] {
     return this.#artifacts.textsOf(definition).map(({ name }) => name);
@@ -80,8 +90,8 @@ export class IndexStandings {
     const production = this.#productionOf(followed);
     const message = error === undefined ? undefined : error instanceof Error ? error.message : String(error);
     const artifacts = this.#artifacts.reports(this.#textsOf(followed.definition));
-    const head = this.#head();
-    return { rangeId, head, firstSequence, documents, ...report, error: message, production, artifacts };
+    const [head, isWhole] = [this.#head(), this.isWhole(indexName)];
+    return { rangeId, head, firstSequence, documents, ...report, isWhole, error: message, production, artifacts };
   }
 
   /** How far the parts of an index are made, those of its enrichment included. */

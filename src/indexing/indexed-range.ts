@@ -80,6 +80,11 @@ export class IndexedRange {
     return indexNames.reduce((lowest, name) => Math.min(lowest, this.#standings.shown(name)), this.#head);
   }
 
+  /** As `IndexStandings.isWhole`. */
+  isWhole(indexName: string): boolean {
+    return this.#standings.isWhole(indexName);
+  }
+
   /** No index has anything to do: closing the range now interrupts nothing. */
   get isAtRest(): boolean {
     for (const { applier, producer } of this.#indexes.values()) {

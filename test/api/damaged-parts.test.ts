@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { openBehind } from '../support/behind-the-server.ts';
-import { startTestServer } from '../support/test-server.ts';
+import { until } from '../support/fault/until.ts';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
+import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 const mock = { provider: 'mock', model: 'words', dimensions: 16 };
 const indexes = {
@@ -35,3 +37,74 @@ test.each(['enrichments', 'full_index'])(
     expect(await shown()).toMatchObject({ status: 200, body: whole.body });
   },
 );
+
+test('an index whose vectors could not be made of damaged chunks and documents says so, also after a restart, until they are written again', async () => {
+  using place = new TemporaryDirectory();
+  const path = '/db/v1/tables/t';
+  const start = () => startTestServer({ directory: place.path });
+  const near = { type: 'embeddings', source_artifact_name: 'vectors' };
+  const vectors = {
+    kind: 'embedding',
+    source_artifact_name: 'pieces',
+    producer_json: { type: 'embedder', config: mock },
+  };
+  const reasons = async (server: TestServer, index: string) => {
+    const { body } = await server.send('GET', `${path}/indexes/${index}`);
+    return (body as unknown as { status: { readiness: { pending_reasons: string[] } } }).status.readiness
+      .pending_reasons;
+  };
+  const isShort = async (server: TestServer) =>
+    (await Promise.all([reasons(server, 'near'), reasons(server, 'own')])).every((each) => each.join() === 'damaged');
+  const found = async (server: TestServer, index: string) => {
+    const search = { table: 't', semantic_search: 'amber', indexes: [index], limit: 10 };
+    const { body } = await server.send('POST', '/db/v1/query', search);
+    const [{ hits, partial }] = (body as unknown as { responses: [{ hits: { hits: object[] }; partial?: true }] })
+      .responses;
+    return [hits.hits.length, partial ?? false];
+  };
+  const inserts = Object.fromEntries(['a', 'b', 'c'].map((key) => [key, { text: `amber ${key}` }]));
+  {
+    await using server = await start();
+    await server.send('POST', path);
+    await server.send('PUT', `${path}/artifacts/pieces/enrichment`, pieces);
+    expect((await server.send('POST', `${path}/batch`, { inserts, sync_level: 'full_index' })).status).toBe(201);
+    const [file] = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: place.path })];
+    {
+      using database = openBehind(join(place.path, file ?? ''));
+      const ordinalOf = (key: string) => `(SELECT ordinal FROM documents WHERE key = CAST('${key}' AS BLOB))`;
+      database.run(`UPDATE parts SET crc = crc + 1 WHERE id % 4294967296 = ${ordinalOf('b')}`);
+      database.run(`UPDATE documents SET crc = crc + 1 WHERE ordinal = ${ordinalOf('c')}`);
+    }
+    await server.send('PUT', `${path}/artifacts/vectors/enrichment`, vectors);
+    expect((await server.send('POST', `${path}/indexes/near`, near)).status).toBe(201);
+    const own = { type: 'embeddings', field: 'text', embedder: mock };
+    expect((await server.send('POST', `${path}/indexes/own`, own)).status).toBe(201);
+    await until(() => isShort(server));
+    expect(await found(server, 'near')).toEqual([1, true]);
+    expect(await found(server, 'own')).toEqual([2, true]);
+    // To try again makes nothing of what is damaged.
+    expect((await server.send('POST', `${path}/artifacts/vectors/reprocess`, {})).body).toMatchObject({
+      reprocessed: 2,
+    });
+    await until(async () => {
+      const { body } = await server.send('GET', `${path}/documents/b/artifacts`);
+      const { artifacts } = body as unknown as { artifacts: { name: string }[] };
+      const state = { state: 'failed', code: 'data_corrupted', attempts: 1 };
+      return Bun.deepMatch(state, artifacts.find(({ name }) => name === 'vectors') ?? {});
+    });
+    expect(await found(server, 'near')).toEqual([1, true]);
+  }
+  await using server = await start();
+  await until(() => isShort(server));
+  expect([await found(server, 'near'), await found(server, 'own')]).toEqual([
+    [1, true],
+    [2, true],
+  ]);
+  await server.send('POST', `${path}/batch`, { inserts, sync_level: 'full_index' });
+  await until(async () => !(await isShort(server)));
+  expect([await reasons(server, 'near'), await reasons(server, 'own')]).toEqual([[], []]);
+  expect([await found(server, 'near'), await found(server, 'own')]).toEqual([
+    [3, false],
+    [3, false],
+  ]);
+});

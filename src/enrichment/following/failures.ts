@@ -3,7 +3,7 @@ import type { RetriedDocuments } from '../../indexing/enrichment/part-producer.t
 import { backoffMs } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { failureKey, failurePrefix, ordinalOfFailure } from '../../lib/parts/part-notes.ts';
-import type { ServiceError } from '../../protocol/service-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import { type FailureNote, noteBytes, readFailure } from './part-notes.ts';
 
@@ -22,6 +22,10 @@ export interface NoteChange {
 }
 
 const nothing = new Uint8Array(0);
+const damagedSource = new ServiceError(
+  'data_corrupted',
+  'the document, or an artifact of it, does not match its checksum; write the document again',
+);
 
 /** The documents of one definition whose parts could not be made, as the notes of the range have them. */
 export class Failures {
@@ -31,6 +35,7 @@ export class Failures {
   readonly #recent: number[] = [];
   #retrying = 0;
   #failed = 0;
+  #damaged = 0;
   /** Monotonic time at which the first document is to be tried again; undefined for never. */
   #nextMs: number | undefined;
 
@@ -51,6 +56,11 @@ export class Failures {
 
   get failed(): number {
     return this.#failed;
+  }
+
+  /** Of them all, those whose source is damaged. */
+  get damaged(): number {
+    return this.#damaged;
   }
 
   /** Monotonic time, so that a jump of the wall clock does not hold the documents back; undefined for never. */
@@ -116,6 +126,11 @@ export class Failures {
     return { key: failureKey(this.#partId, ordinal), value: nothing, commit: () => this.#count(held, -1) };
   }
 
+  /** The document, or the artifact that its part would be made from, is damaged. */
+  addDamaged({ ordinal, sequence }: { ordinal: number; sequence: number }): NoteChange {
+    return this.add(ordinal, sequence, { error: damagedSource, isFinal: true });
+  }
+
   /** A document of this sequence has failed, once more if it has failed as it is now. */
   add(ordinal: number, sequence: number, how: { error: ServiceError; isFinal: boolean }): NoteChange {
     const { error, isFinal } = how;
@@ -155,7 +170,8 @@ export class Failures {
     }
   }
 
-  #count({ nextMs }: FailureNote, by: 1 | -1): void {
+  #count({ nextMs, code }: FailureNote, by: 1 | -1): void {
+    if (code === damagedSource.code) this.#damaged += by;
     if (nextMs === null) this.#failed += by;
     else this.#retrying += by;
   }

@@ -19,6 +19,7 @@ import { cursorKey } from '../../lib/parts/part-notes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { RangeLog } from '../../replication/range-log.ts';
 import type { FeedRows } from '../../storage/reader/change-feed.ts';
+import type { FeedPage } from '../../storage/write-request.ts';
 import { type SourceTemplates, sourceOf } from '../derive-source.ts';
 import type { BackfillLane } from './backfill-lane.ts';
 import { Failures, type NoteChange } from './failures.ts';
@@ -104,6 +105,10 @@ export class PartFollower implements PartProducer {
       failed: this.#failures.failed,
       blocker: this.#blocker,
     };
+  }
+
+  get damaged(): number {
+    return this.#failures.damaged;
   }
 
   shownThrough(read: number): number {
@@ -217,9 +222,11 @@ export class PartFollower implements PartProducer {
     const written = this.#writtenParts;
     const page = this.#range.stored.feed.read(this.#cursor.liveAfter, this.#feedRows);
     const through = page?.lastSequence ?? head;
-    const rows = page ? documentsOf(page.frame) : [];
-    const gone = page ? tombstonesOf(page.frame) : [];
-    await this.#cover(rows, gone, (sequence) => ({ ...this.#cursor, liveAfter: sequence ?? through }));
+    const { rows, gone, damaged } = contentsOf(page);
+    await this.#cover(rows, [...this.#cleared(gone), ...this.#damaged(damaged)], (sequence) => ({
+      ...this.#cursor,
+      liveAfter: sequence ?? through,
+    }));
     if (this.#definition.ofOlderDocuments && written === this.#writtenParts) await this.#endAt(head);
   }
 
@@ -238,27 +245,32 @@ export class PartFollower implements PartProducer {
     const { backfillAfter, backfillUntil } = this.#cursor;
     const page = this.#range.stored.feed.read(backfillAfter, this.#feedRows);
     const through = Math.min(page?.lastSequence ?? backfillUntil, backfillUntil);
-    const rows = page ? documentsOf(page.frame).filter(({ sequence }) => sequence <= backfillUntil) : [];
+    const { rows, damaged } = contentsOf(page);
+    const isOlder = ({ sequence }: { sequence: number }) => sequence <= backfillUntil;
     const isInterrupted = () => this.#cursor.liveAfter < this.#range.head();
     const move = (sequence?: number) => ({ ...this.#cursor, backfillAfter: sequence ?? through });
-    await this.#cover(rows, [], move, isInterrupted);
+    await this.#cover(rows.filter(isOlder), this.#damaged(damaged.filter(isOlder)), move, isInterrupted);
   }
 
   /** Documents whose embedding has failed, and which have not changed since. */
   async #retry(): Promise<void> {
     const { stored } = this.#range;
     const due = this.#failures.due(limits.enrichmentBatchItems);
-    const found = new Map(
-      stored.documents.byOrdinals(due.map(({ ordinal }) => ordinal)).documents.map((each) => [each.ordinal, each]),
-    );
+    const read = stored.documents.byOrdinals(due.map(({ ordinal }) => ordinal));
+    const found = new Map(read.documents.map((each) => [each.ordinal, each]));
     const { artifact } = this.#definition.source;
-    const sources = artifact === undefined ? undefined : stored.parts.read([...found.keys()], [artifact]).found;
+    const sources = artifact === undefined ? undefined : stored.parts.read([...found.keys()], [artifact]);
     const gone: number[] = [];
+    const damaged: DamagedSource[] = [];
     const rows = due.flatMap(({ ordinal, note }): DocumentRow[] => {
+      if (read.damaged.has(ordinal) || sources?.damaged.has(ordinal)) {
+        damaged.push({ ordinal, sequence: note.sequence });
+        return [];
+      }
       const document = found.get(ordinal);
       if (document?.sequence === note.sequence) {
         const { key, sequence, text } = document;
-        const artifacts = sources?.get(ordinal);
+        const artifacts = sources?.found.get(ordinal);
         return [
           { ordinal, key: encoder.encode(key), sequence, body: encoder.encode(text), ...(artifacts && { artifacts }) },
         ];
@@ -266,16 +278,16 @@ export class PartFollower implements PartProducer {
       gone.push(ordinal);
       return [];
     });
-    await this.#cover(rows, gone, () => this.#cursor);
+    await this.#cover(rows, [...this.#cleared(gone), ...this.#damaged(damaged)], () => this.#cursor);
   }
 
   /**
    * Gives documents their parts, in batches, each with the cursor behind its last document; `move` without a sequence is
-   * the cursor behind all of them. `gone`: ordinals that need no note any more.
+   * the cursor behind all of them. `changes`: of notes, beside those that the parts make.
    */
   async #cover(
     rows: readonly DocumentRow[],
-    gone: readonly number[],
+    changes: readonly NoteChange[],
     move: (sequence?: number) => Cursor,
     isInterrupted: () => boolean = () => false,
   ): Promise<void> {
@@ -284,7 +296,7 @@ export class PartFollower implements PartProducer {
     const { partId } = this.#definition;
     const ordinals = rows.map(({ ordinal }) => ordinal);
     const held = heldParts(stored.parts, partId, ordinals);
-    let notes = gone.flatMap((ordinal) => this.#failures.clear(ordinal) ?? []);
+    let notes = changes;
     for (let at = 0; at < rows.length; ) {
       const batch = this.#newBatch();
       const from = at;
@@ -311,6 +323,16 @@ export class PartFollower implements PartProducer {
       if (this.#stop.signal.aborted || isInterrupted()) return;
     }
     if (rows.length === 0) await this.#append([], held, notes, move());
+  }
+
+  /** Documents that need no note any more. */
+  #cleared(ordinals: readonly number[]): NoteChange[] {
+    return ordinals.flatMap((ordinal) => this.#failures.clear(ordinal) ?? []);
+  }
+
+  /** A part that is there stays: what it was made from may be as it was. */
+  #damaged(sources: readonly DamagedSource[]): NoteChange[] {
+    return sources.map((source) => this.#failures.addDamaged(source));
   }
 
   get #batchRowsMax(): number {
@@ -385,7 +407,26 @@ function isBehind({ backfillAfter, backfillUntil }: Cursor): boolean {
   return backfillAfter < backfillUntil;
 }
 
-/** The documents that a page of the feed has, with the artifacts that were asked for. */
+/** A document that is damaged, or an artifact of it. */
+interface DamagedSource {
+  readonly ordinal: number;
+  /** Of the document. */
+  readonly sequence: number;
+}
+
+/** The documents of a page of the feed, with the artifacts that were asked for; `gone`: ordinals of those that are no more. */
+function contentsOf(page: FeedPage | undefined): { rows: DocumentRow[]; gone: number[]; damaged: DamagedSource[] } {
+  if (!page) return { rows: [], gone: [], damaged: [] };
+  const ordinals = new Set(page.damaged.map(({ ordinal }) => ordinal));
+  const isDamaged = ({ ordinal }: { ordinal: number }) => ordinals.has(ordinal);
+  const [rows, tombstones] = [documentsOf(page.frame), tombstonesOf(page.frame)];
+  return {
+    rows: rows.filter((row) => !isDamaged(row)),
+    gone: tombstones.filter((each) => !isDamaged(each)).map(({ ordinal }) => ordinal),
+    damaged: [...rows, ...tombstones].filter(isDamaged).map(({ ordinal, sequence }) => ({ ordinal, sequence })),
+  };
+}
+
 function documentsOf(bytes: Uint8Array<ArrayBuffer>): DocumentRow[] {
   const frame = readFrame(bytes);
   const rows: (DocumentRow & { artifacts: Map<number, Uint8Array> })[] = [];
@@ -402,9 +443,10 @@ function documentsOf(bytes: Uint8Array<ArrayBuffer>): DocumentRow[] {
   return rows;
 }
 
-/** Ordinals of the documents that a page says are gone. */
-function tombstonesOf(bytes: Uint8Array<ArrayBuffer>): number[] {
+/** Of documents that are gone, or damaged. */
+function tombstonesOf(bytes: Uint8Array<ArrayBuffer>): { ordinal: number; sequence: number }[] {
   const frame = readFrame(bytes);
   const rows = Array.from({ length: frame.rowCount }, (_, row) => row);
-  return rows.filter((row) => frame.kind(row) === rowKind.delete).map((row) => frame.ordinal(row));
+  const tombstones = rows.filter((row) => frame.kind(row) === rowKind.delete);
+  return tombstones.map((row) => ({ ordinal: frame.ordinal(row), sequence: frame.sequence(row) }));
 }

@@ -148,7 +148,6 @@ export class IndexApplier implements Service {
       published: this.progress.published,
       replayTarget: this.#standing.replayTarget,
       hasReplayed: this.hasReplayed,
-      isWhole: this.isWhole,
       checkpointed: this.checkpointedSequence,
       backfilledRows: this.#backfilledRows,
       skippedCount: this.#skippedCount,

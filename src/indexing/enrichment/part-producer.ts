@@ -50,6 +50,8 @@ export interface PartProducer {
   report(): ProductionReport;
   /** Documents up to this sequence are shown, with their parts, by whoever has read the range up to `read`. */
   shownThrough(read: number): number;
+  /** Documents without their part, or with an older one, because what it would be made from is damaged. */
+  readonly damaged: number;
   /** Nothing waits to be made. */
   readonly isAtRest: boolean;
   /** The range has committed rows. */

@@ -116,6 +116,15 @@ export class RangeArtifacts {
     return source === undefined ? shown : this.#shown(source, shown);
   }
 
+  /** A document lacks one of these artifacts because what the artifact would be made from is damaged. */
+  lacksDamaged(names: readonly string[]): boolean {
+    return this.#among(names).some(({ definition }) => this.#lacksDamaged(definition));
+  }
+
+  #lacksDamaged({ name, source }: ArtifactDefinition): boolean {
+    return (this.producer(name)?.damaged ?? 0) > 0 || (source !== undefined && this.#lacksDamaged(source));
+  }
+
   reports(names: readonly string[]): RangeArtifactReport[] {
     const head = this.#range.head();
     return this.#among(names).map(({ definition, producer }) => {

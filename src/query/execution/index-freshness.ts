@@ -38,7 +38,7 @@ export function freshnessOf(searched: SearchedIndexes): IndexFreshness {
     removedSince: (sequences) =>
       ranges.reduce((removals, range, at) => removals + range.removalsAfter(sequences[at] ?? 0), 0),
     hasReplayed: () => hasReplayed(searched),
-    isWhole: () => names.every((name) => ranges.every((range) => range.applier(name)?.isWhole !== false)),
+    isWhole: () => names.every((name) => ranges.every((range) => range.isWhole(name))),
     async waitUntilShown(heads) {
       if (isAtLeast(shown(), heads)) return true;
       await waitUntilShown(searched, heads, consistencyWaitMs);

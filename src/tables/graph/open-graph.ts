@@ -67,7 +67,7 @@ export class OpenGraph {
 
   /** The index lacks nothing because it was damaged. */
   get isWhole(): boolean {
-    return this.#ranges.every((range) => range.applier(this.definition.name)?.isWhole !== false);
+    return this.#ranges.every((range) => range.isWhole(this.definition.name));
   }
 
   /** The index shows everything that was written before. */
