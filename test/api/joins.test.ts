@@ -183,6 +183,28 @@ describe('a join', () => {
     }
   });
 
+  test.each([undefined, 'broadcast', 'index_lookup'])(
+    'finds rows by values of another type than the schema gives their member: %s',
+    async (hint) => {
+      const properties = {
+        code: { type: 'string', 'x-service-types': ['keyword'] },
+        n: { type: 'integer' },
+        on: { type: 'boolean' },
+      };
+      const document_schemas = { row: { schema: { type: 'object', properties } } };
+      const rows = Array.from({ length: 20 }, (_, at) => [`r${at}`, { code: `c${at}`, n: at, on: at < 2 }]);
+      const others = { number: { code: 7 }, truth: { code: true, n: true }, text: { n: 'x', on: 'x' } };
+      await fill(server, 'loose', { ...Object.fromEntries(rows), ...others }, { schema: { document_schemas } });
+      await fill(server, 'asking', { a: { by: [7, 'x', true] } });
+      for (const [right_field, keys] of Object.entries({ code: ['number', 'truth'], n: ['r7', 'text', 'truth'] })) {
+        const on = { left_field: 'by', right_field };
+        const join = { right_table: 'loose', on, right_fields: ['_id', right_field], strategy_hint: hint };
+        const { hits } = await ask({ table: 'asking', join });
+        expect([right_field, hits.total.value]).toEqual([right_field, keys.length]);
+      }
+    },
+  );
+
   test('compares by other operators', async () => {
     const on = { left_field: 'total', right_field: 'age', operator: 'gt' };
     const result = await ask({

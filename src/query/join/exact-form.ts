@@ -4,9 +4,19 @@ import { isObject, type Members } from '../nodes/query-members.ts';
 import { anyOf, type PlanNode } from '../plan/plan-nodes.ts';
 import { keyOfValue, type Scalar } from './joined-row.ts';
 
-/** Types of fields whose values an index holds whole. */
-const exactTypes = ['keyword', 'link', 'numeric', 'boolean'];
-const exactJsonTypes = ['number', 'integer', 'boolean'];
+type Kind = 'string' | 'number' | 'boolean';
+
+/** Types of fields in which an index holds values of a kind whole. What is of another kind than its field is in no index. */
+const exactTypes: Record<Kind, readonly string[]> = {
+  string: ['keyword', 'link'],
+  number: ['numeric'],
+  boolean: ['boolean'],
+};
+const exactJsonTypes: Record<Kind, readonly string[]> = {
+  string: [],
+  number: ['number', 'integer'],
+  boolean: ['boolean'],
+};
 
 /** Longer strings have no column of their own in an index. */
 const exactCharsMax = 64;
@@ -17,7 +27,8 @@ const exactCharsMax = 64;
  */
 export function nodeOfValues(schema: TableSchema, field: string, values: readonly Scalar[]): PlanNode | undefined {
   if (field === '_id') return { kind: 'ids', ids: values.flatMap((value) => keyOfValue(value) ?? []), boost: 1 };
-  if (!values.every(isIndexed) || !hasExactForm(schema, field)) return undefined;
+  const kinds = new Set(values.map((value) => typeof value as Kind));
+  if (!values.every(isIndexed) || !hasExactForm(schema, field, kinds)) return undefined;
   return anyOf(
     values.map((value) =>
       typeof value === 'boolean'
@@ -33,13 +44,13 @@ function isIndexed(value: Scalar): boolean {
 }
 
 /**
- * Whether an index finds every document that has a value in the field, for all that the schema says. Where it does not say
- * enough the answer is no.
+ * Whether an index finds every document that has a value of one of the kinds in the field, for all that the schema says. Where it
+ * does not say enough the answer is no.
  */
-function hasExactForm(schema: TableSchema, path: string): boolean {
+function hasExactForm(schema: TableSchema, path: string, kinds: ReadonlySet<Kind>): boolean {
   if (schema.dynamic_templates !== undefined || isNeverIndexed(path)) return false;
   const schemas = Object.values(schema.document_schemas ?? {});
-  return schemas.length > 0 && schemas.every(({ schema: root }) => isObject(root) && isExactIn(root, path));
+  return schemas.length > 0 && schemas.every(({ schema: root }) => isObject(root) && isExactIn(root, path, kinds));
 }
 
 /** As the engine has it, or more: `is_never_indexed` in `table_mapping.rs`. */
@@ -49,19 +60,19 @@ function isNeverIndexed(path: string): boolean {
   return isTooLong || path.startsWith('_') || /[\u0001\u0002]/.test(path);
 }
 
-function isExactIn(root: Members, path: string): boolean {
+function isExactIn(root: Members, path: string, kinds: ReadonlySet<Kind>): boolean {
   const [first = '', ...rest] = path.split('.');
   const properties = isObject(root.properties) ? root.properties : {};
   const property = Object.hasOwn(properties, first) ? properties[first] : undefined;
   if (property === undefined) return infersTypes(root) && !hasPatterns(root);
-  return rest.length === 0 && isObject(property) && isExact(property);
+  return rest.length === 0 && isObject(property) && [...kinds].every((kind) => isExact(property, kind));
 }
 
-function isExact(property: Members): boolean {
+function isExact(property: Members, kind: Kind): boolean {
   if (extension(property, 'index') === false) return false;
   const types = extension(property, 'types');
-  if (types === undefined) return exactJsonTypes.includes(String(property.type));
-  return Array.isArray(types) && types.some((type) => exactTypes.includes(String(type)));
+  if (types === undefined) return exactJsonTypes[kind].includes(String(property.type));
+  return Array.isArray(types) && types.some((type) => exactTypes[kind].includes(String(type)));
 }
 
 function infersTypes(root: Members): boolean {
