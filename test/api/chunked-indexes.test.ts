@@ -5,7 +5,8 @@ import { hitKeys, startTestServer, type TestServer } from '../support/test-serve
 
 interface Status {
   readiness: { state: string; complete: boolean };
-  source_coverage: { produced: number; retrying: number; failed: number };
+  backfill_items_processed: number;
+  source_coverage: { retrying: number; failed: number };
   doc_count: number;
   searchable_vectors: number;
 }
@@ -61,12 +62,12 @@ describe('an index with a chunker', () => {
       expect(await statusOf(table)).toMatchObject({ doc_count: 1, searchable_vectors: 5 });
       await write(table, { inserts: { a: { text: sentences('v', 2) } } }, level);
       expect(await statusOf(table)).toMatchObject({ doc_count: 1, searchable_vectors: 2 });
-      const { produced } = (await statusOf(table)).source_coverage;
+      const { backfill_items_processed: before } = await statusOf(table);
       await write(table, { inserts: { a: { text: `${sentences('v', 2)}. ${sentences('w', 1)}` } } }, level);
       const after = await statusOf(table);
       expect(after.searchable_vectors).toBe(3);
       // Under `enrichments` nothing is left for the follower.
-      expect(after.source_coverage.produced - produced).toBe(level === 'enrichments' ? 0 : 1);
+      expect(after.backfill_items_processed - before).toBe(level === 'enrichments' ? 0 : 1);
       await write(table, { inserts: { a: { text: null } } }, level);
       expect(await statusOf(table)).toMatchObject({ doc_count: 0, searchable_vectors: 0 });
     },
@@ -149,11 +150,11 @@ describe('an index with a chunker', () => {
     });
     const hits = [{ _id: 'other7', _source: { _embeddings: lookup.body._embeddings } }];
     expect(decode(await packed.bytes())).toMatchObject({ responses: [{ hits: { hits } }] });
-    const { produced } = (await statusOf('terms')).source_coverage;
+    const { backfill_items_processed: before } = await statusOf('terms');
     await write('terms', { inserts: { other7: { text: 'and one. common words x7' } }, deletes: ['crowd'] });
     const after = await statusOf('terms');
     expect(after).toMatchObject({ doc_count: 30, searchable_vectors: 60 });
-    expect(after.source_coverage.produced - produced).toBe(1);
+    expect(after.backfill_items_processed - before).toBe(1);
   });
 
   test('shows the vectors of all chunks', async () => {

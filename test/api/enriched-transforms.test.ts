@@ -4,7 +4,8 @@ import { hitKeys, startTestServer, type TestServer } from '../support/test-serve
 /** Transforms under `"sync_level": "enrichments"`: what they leave is embedded before they are committed. */
 
 interface Status {
-  source_coverage: { produced: number; failed: number };
+  backfill_items_processed: number;
+  source_coverage: { failed: number };
   searchable_vectors: number;
 }
 
@@ -26,8 +27,8 @@ const write = (body: object, sync_level = 'enrichments') =>
 const transform = (key: string, ...operations: object[]) => write({ transforms: [{ key, operations }] });
 const set = (value: unknown, path = '$.text') => ({ op: '$set', path, value });
 const producedBy = async (index: string) =>
-  (await server.send<{ status: Status }>('GET', `/db/v1/tables/notes/indexes/${index}`)).body.status.source_coverage
-    .produced;
+  (await server.send<{ status: Status }>('GET', `/db/v1/tables/notes/indexes/${index}`)).body.status
+    .backfill_items_processed;
 const lookup = async (key: string, fields = '*') =>
   (await server.send<Record<string, unknown>>('GET', `/db/v1/tables/notes/lookup/${key}?fields=${fields}`)).body;
 const nearest = async (words: string) =>

@@ -6,7 +6,8 @@ import { hitKeys, startTestServer, type TestServer } from '../support/test-serve
 
 interface Status {
   readiness: { state: string };
-  source_coverage: { produced: number; failed: number };
+  backfill_items_processed: number;
+  source_coverage: { failed: number };
   doc_count: number;
   searchable_vectors: number;
 }
@@ -83,7 +84,7 @@ describe('an index over an enrichment', () => {
     expect(await statusOf('before')).toMatchObject({
       doc_count: 1,
       searchable_vectors: 4,
-      source_coverage: { produced: 0 },
+      backfill_items_processed: 0,
     });
   });
 

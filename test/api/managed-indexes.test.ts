@@ -5,6 +5,7 @@ import { hitKeys, startTestServer, type TestServer } from '../support/test-serve
 interface Status {
   readiness: { state: string; complete: boolean; pending_reasons: string[] };
   milestones: { complete: { reached: boolean; blockers: string[] } };
+  backfill_items_processed: number;
   source_coverage: { produced: number; retrying: number; failed: number; config_fingerprint: string };
   doc_count: number;
   backfill_state: string;
@@ -87,7 +88,7 @@ describe('a managed index', () => {
 
   test('embeds a text once: other members, equal puts and merges cost nothing; another text is embedded', async () => {
     await createTable('same');
-    const produced = async () => (await statusOf('same')).source_coverage.produced;
+    const produced = async () => (await statusOf('same')).backfill_items_processed;
     await write('same', { inserts: { a: { text: 'amber', n: 1 }, b: { text: 'birch' } } });
     const [first, before] = [await vectorOf('same', 'a'), await produced()];
     expect(before).toBe(2);
@@ -105,13 +106,21 @@ describe('a managed index', () => {
     await write('nothing', { inserts });
     expect(await statusOf('nothing')).toMatchObject({
       doc_count: 1,
-      source_coverage: { policy: 'strict', observation_complete: true, total: 4, pending: 0, failed: 0, skipped: 3 },
+      source_coverage: {
+        policy: 'strict',
+        observation_complete: true,
+        total: 4,
+        pending: 0,
+        produced: 1,
+        failed: 0,
+        skipped: 3,
+      },
       publication: { target_vectors: 1, searchable_vectors: 1, complete: true },
     });
     const { config_fingerprint } = (await statusOf('nothing')).source_coverage;
     expect(config_fingerprint).toMatch(/^[0-9a-f]{32}$/);
     await write('nothing', { inserts: { some: { text: null } } });
-    expect((await statusOf('nothing')).source_coverage).toMatchObject({ config_fingerprint, skipped: 4 });
+    expect((await statusOf('nothing')).source_coverage).toMatchObject({ config_fingerprint, produced: 0, skipped: 4 });
     expect(await statusOf('nothing')).toMatchObject({ doc_count: 0, readiness: { state: 'ready' } });
     await write('nothing', { deletes: ['none', 'null', 'empty', 'some'] });
     expect(await statusOf('nothing')).toMatchObject({ doc_count: 0, readiness: { state: 'ready' } });
@@ -124,11 +133,11 @@ describe('a managed index', () => {
     expect(await statusOf('broken')).toMatchObject({
       doc_count: 1,
       readiness: { state: 'ready' },
-      source_coverage: { failed: 1, retrying: 0 },
+      source_coverage: { produced: 1, failed: 1, retrying: 0 },
     });
     expect((await server.send('GET', '/db/v1/tables/broken/lookup/bad')).status).toBe(200);
     await write('broken', { inserts: { bad: { text: 'birch' } } });
-    expect(await statusOf('broken')).toMatchObject({ doc_count: 2, source_coverage: { failed: 0 } });
+    expect(await statusOf('broken')).toMatchObject({ doc_count: 2, source_coverage: { produced: 2, failed: 0 } });
   });
 
   test('renders a template over the document', async () => {
@@ -170,7 +179,7 @@ describe('sync_level "enrichments"', () => {
     expect((await server.send('GET', '/db/v1/tables/before/lookup/good')).status).toBe(404);
     const inserts = { good: { text: 'amber' }, other: { text: 'birch' }, none: {} };
     expect(await write('before', { inserts }, 'enrichments')).toMatchObject({ status: 201 });
-    expect(await statusOf('before')).toMatchObject({ doc_count: 2, source_coverage: { produced: 0 } });
+    expect(await statusOf('before')).toMatchObject({ doc_count: 2, backfill_items_processed: 0 });
     expect(await nearest('before', 'good')).toEqual(['good']);
     await write('before', { inserts: { good: {} } }, 'enrichments');
     expect(await statusOf('before')).toMatchObject({ doc_count: 1, readiness: { state: 'ready' } });
@@ -189,13 +198,13 @@ describe('a merge with sync_level "enrichments"', () => {
     await createTable('merged');
     const first = { a: { text: 'amber' }, b: { text: 'birch' }, c: { text: 'cedar' } };
     expect((await merge('merged', first)).status).toBe(200);
-    expect(await statusOf('merged')).toMatchObject({ doc_count: 3, source_coverage: { produced: 0 } });
+    expect(await statusOf('merged')).toMatchObject({ doc_count: 3, backfill_items_processed: 0 });
     const before = await vectorOf('merged', 'c');
     expect((await merge('merged', { a: { text: 'acacia' }, c: { text: 'cedar', n: 1 } })).status).toBe(200);
     expect((await server.send('GET', '/db/v1/tables/merged/lookup/b')).status).toBe(404);
     expect(await nearest('merged', 'a')).toEqual(['a']);
     expect(await vectorOf('merged', 'c')).toEqual(before as number[]);
-    expect(await statusOf('merged')).toMatchObject({ doc_count: 2, source_coverage: { produced: 0 } });
+    expect(await statusOf('merged')).toMatchObject({ doc_count: 2, backfill_items_processed: 0 });
     const refused = await merge('merged', { a: { text: 'ash' }, z: { text: 7 } });
     expect(refused).toMatchObject({ status: 400, body: { code: 'enrichment_failed' } });
     const { body } = await server.send('GET', '/db/v1/tables/merged/lookup/a');

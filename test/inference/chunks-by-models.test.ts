@@ -63,7 +63,7 @@ describe('a chunker by a model', () => {
   test('cuts before the write is committed where that is asked for, and leaves nothing to the follower', async () => {
     await create('before', managed);
     expect((await write('before', { a: { text } }, 'enrichments')).status).toBe(201);
-    expect(await statusOf('before')).toMatchObject({ searchable_vectors: 3, source_coverage: { produced: 0 } });
+    expect(await statusOf('before')).toMatchObject({ searchable_vectors: 3, backfill_items_processed: 0 });
   });
 
   test('makes the chunks of an enrichment', async () => {

@@ -169,11 +169,10 @@ function renderCoverage(ranges: RangeIndexReport[], config: IndexDetailsSource['
   const counts = {
     total: sum(ranges, (range) => range.documents),
     pending: sum(ranges, waitingDocuments),
-    produced: sum(made, (each) => each.produced),
+    produced: sum(ranges, (range) => range.stats?.docCount ?? 0),
     retrying: sum(made, (each) => each.retrying),
     failed: sum(made, (each) => each.failed),
   };
-  const indexed = sum(ranges, (range) => range.stats?.docCount ?? 0);
   return {
     source_coverage: {
       policy: config.coverage_policy ?? 'strict',
@@ -181,7 +180,7 @@ function renderCoverage(ranges: RangeIndexReport[], config: IndexDetailsSource['
       observation_complete: made.length === ranges.length,
       ...counts,
       // Those that have nothing to make vectors of.
-      skipped: Math.max(0, counts.total - counts.pending - counts.failed - indexed),
+      skipped: Math.max(0, counts.total - counts.pending - counts.failed - counts.produced),
     },
   };
 }

@@ -39,7 +39,7 @@ const sourceCoverage = Type.Object({
   observation_complete: Type.Boolean(),
   total: Type.Integer(),
   pending: Type.Integer(),
-  produced: Type.Integer(),
+  produced: Type.Integer({ description: 'Documents that have theirs.' }),
   retrying: Type.Integer(),
   failed: Type.Integer(),
   skipped: Type.Integer({ description: 'Documents that have nothing to make vectors of.' }),

@@ -9,7 +9,8 @@ import { hitKeys, type TestServer } from '../../support/test-server.ts';
 
 interface Status {
   readiness: { state: string };
-  source_coverage: { produced: number; failed: number };
+  backfill_items_processed: number;
+  source_coverage: { failed: number };
   doc_count: number;
   searchable_vectors: number;
 }
@@ -75,7 +76,8 @@ test.each([
       expect(await statusOf(server, name)).toMatchObject({
         doc_count: 3,
         searchable_vectors: 5,
-        source_coverage: { produced: 0, failed: 0 },
+        backfill_items_processed: 0,
+        source_coverage: { failed: 0 },
       });
     }
     for (const [key, document] of stored)
