@@ -1,6 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import {
   type IndexDefinition,
+  type IndexKindName,
   isVectorIndex,
   kindOf,
   type VectorIndexDefinition,
@@ -193,11 +194,16 @@ function readLeg({ index, vector: given }: SearchedIndex, effort: number): ReadL
   return { index, leg: kindOf(index).vectorSearch?.takesEffort ? { ...leg, effort } : leg, vector };
 }
 
+/** An index that holds no vectors, in words. */
+const withoutVectors: Readonly<Record<Exclude<IndexKindName, VectorIndexDefinition['kind']>, string>> = {
+  full_text: 'a full-text index; search it with "full_text_search"',
+  graph: 'a graph index; search it with "graph_searches"',
+  algebraic: 'an algebraic index, which holds no vectors',
+};
+
 function findIndex(name: string, indexes: readonly IndexDefinition[], at: string): VectorIndexDefinition {
   const index = indexes.find((each) => each.name === name);
-  if (index && !isVectorIndex(index)) {
-    throw invalidQuery(at, `"${name}" is a full-text index; search it with "full_text_search"`);
-  }
+  if (index && !isVectorIndex(index)) throw invalidQuery(at, `"${name}" is ${withoutVectors[index.kind]}`);
   if (index) return index;
   const others = indexes.filter(isVectorIndex).map((each) => each.name);
   const shown = name.length > 64 ? `${name.slice(0, 64)}...` : name;

@@ -11,6 +11,7 @@ const context: PlanContext = {
     { ...identity, name: 'taste', kind: 'dense', dimension: 3, metric: 'cosine' },
     { ...identity, name: 'look', kind: 'dense', dimension: 2, metric: 'l2_squared' },
     { ...identity, name: 'tags', kind: 'sparse', minWeight: 0, topK: 25 },
+    { ...identity, name: 'pairs', kind: 'graph', ttlMs: undefined, edgeTypes: [], maxEdges: 0 },
   ],
 };
 const taste = [0.25, -0.5, 1];
@@ -212,6 +213,7 @@ describe('a search by vectors that is refused', () => {
     [{ embeddings: {} }, 'embeddings: names no index'],
     [{ embeddings: { tast: taste } }, 'embeddings: the table has no embeddings index "tast". Did you mean "taste"?'],
     [{ embeddings: { full_text_index_v0: taste } }, 'embeddings: "full_text_index_v0" is a full-text index'],
+    [{ embeddings: { pairs: taste } }, 'embeddings: "pairs" is a graph index; search it with "graph_searches"'],
     [{ embeddings: { taste: null } }, 'embeddings.taste: index "taste" is dense'],
     [{ embeddings: { taste: { '1': 1 } } }, 'embeddings.taste: index "taste" is dense'],
     [{ embeddings: { taste: [1, 2] } }, 'embeddings.taste: the vector has 2 values, but index "taste" has 3'],
