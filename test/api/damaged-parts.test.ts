@@ -108,3 +108,36 @@ test('an index whose vectors could not be made of damaged chunks and documents s
     [3, false],
   ]);
 });
+
+test.each([
+  ['a byte is another one', "CAST(replace(CAST(body AS TEXT), 'zebra', 'zebrb') AS BLOB)"],
+  ['nothing of it can be read', 'CAST(substr(body, 1, 8) || randomblob(length(body) - 8) AS BLOB)'],
+])('a damaged list of edges is replaced whole, and nothing of it is taken over otherwise (%s)', async (_, body) => {
+  await using server = await startTestServer();
+  const path = '/db/v1/tables/t';
+  const edge_types = [{ name: 'cites', field: 'refs' }, { name: 'to' }];
+  await server.send('POST', path, { indexes: { g: { type: 'graph', edge_types } } });
+  const batch = (more: object) => server.send('POST', `${path}/batch`, { sync_level: 'full_index', ...more });
+  const edges = { g: { to: [{ target: 'zebra' }] } };
+  await batch({ inserts: { a: { refs: 'b', _edges: edges }, b: {} } });
+  const arrows = async () => {
+    const { body: answer } = await server.send('GET', `${path}/indexes/g/edges?key=a`);
+    return (answer as unknown as { edges: { target: string }[] }).edges.map(({ target }) => target);
+  };
+  expect(await arrows()).toEqual(['b', 'zebra']);
+  const [file] = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: server.directory })];
+  {
+    using database = openBehind(join(server.directory, file ?? ''));
+    expect(database.run(`UPDATE parts SET body = ${body}`).changes).toBe(1);
+  }
+  // Either keeps the edges that were given with the document.
+  const refused = { status: 500, body: { code: 'data_corrupted', message: expect.stringContaining('"_edges.g"') } };
+  expect(await batch({ inserts: { a: { refs: 'c' } } })).toMatchObject(refused);
+  const operations = [{ op: '$set', path: 'refs', value: 'c' }];
+  expect(await batch({ transforms: [{ key: 'a', operations }] })).toMatchObject(refused);
+  // The sweep of what leads to a deleted document leaves it as it is.
+  expect((await batch({ deletes: ['b'] })).status).toBe(201);
+  expect(await batch({ inserts: { a: { refs: 'c' } } })).toMatchObject(refused);
+  expect((await batch({ inserts: { a: { refs: 'c', _edges: edges } } })).status).toBe(201);
+  expect(await arrows()).toEqual(['c', 'zebra']);
+});

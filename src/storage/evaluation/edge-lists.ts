@@ -4,6 +4,7 @@ import { keysAt } from '../../lib/document-path.ts';
 import { compareEdges, type Edge, edgeCountOf, edgesBody, edgesMax, readEdges } from '../../lib/parts/edges-part.ts';
 import { formOfBody, partForm, partIdOfBody, sourceHashOf } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import type { StoredPart } from '../range/part-rows.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
 import type { EdgeUpkeep, GraphRules, GraphWrites } from '../write-request.ts';
 
@@ -43,7 +44,8 @@ export class EdgeLists {
 
   /**
    * The list of a document after a row of `frame`; undefined for none. An edge that was there keeps the time of its
-   * creation, unless it had expired or its target was deleted since. Fails with `too_many_edges`.
+   * creation, unless it had expired or its target was deleted since. Fails with `too_many_edges`, and with `data_corrupted` where
+   * edges of a damaged list would stay.
    */
   merged(frame: DocumentFrame, row: number, ordinal: number | undefined): Uint8Array<ArrayBuffer> | undefined {
     const body = frame.body(row);
@@ -59,8 +61,9 @@ export class EdgeLists {
   ): Uint8Array<ArrayBuffer> | undefined {
     const held = ordinal === undefined ? [] : this.#held(ordinal, partId);
     const rules = this.#rules(partId);
+    if (held === 'damaged' && keepsDeclared) throw damagedList(key(), rules?.name ?? partId);
     const expiredMs = this.#expiredMs(partId);
-    const live = held.filter((edge) => this.#isLive(edge, expiredMs));
+    const live = (held === 'damaged' ? [] : held).filter((edge) => this.#isLive(edge, expiredMs));
     const edges = withTimesOf(live, written);
     if (keepsDeclared) edges.push(...live.filter(({ origin }) => origin === 'declared'));
     const most = rules?.maxEdges || edgesMax;
@@ -88,7 +91,9 @@ export class EdgeLists {
     const keepsDeclared = (frame.flags(row) & rowKeepsDeclared) !== 0;
     const partId = partIdOfBody(body);
     const expiredMs = this.#expiredMs(partId);
-    const held = this.#held(ordinal, partId).filter(
+    const stored = this.#held(ordinal, partId);
+    if (stored === 'damaged') return false;
+    const held = stored.filter(
       (edge) => !(keepsDeclared && edge.origin === 'declared') && this.#isLive(edge, expiredMs),
     );
     const written = readEdges(body);
@@ -132,7 +137,9 @@ export class EdgeLists {
   #withoutDead(edges: Edge[], changedTypes: ReadonlySet<string>, ordinal: number | undefined, partId: number): Edge[] {
     if (ordinal === undefined || !this.#file.loadPart(ordinal, partId)) return edges;
     const expiredMs = this.#expiredMs(partId);
-    const live = namesOf(this.#held(ordinal, partId).filter((edge) => this.#isLive(edge, expiredMs)));
+    const held = this.#held(ordinal, partId);
+    if (held === 'damaged') return edges;
+    const live = namesOf(held.filter((edge) => this.#isLive(edge, expiredMs)));
     return edges.filter((edge) => changedTypes.has(edge.type) || live.has(nameOf(edge)));
   }
 
@@ -154,12 +161,13 @@ export class EdgeLists {
     return [...edges.values()].sort(compareEdges);
   }
 
-  /** The list without what has expired or leads to a removed document; 'same' where all of it stays. */
+  /** The list without what has expired or leads to a removed document; 'same' where all of it stays, or it is damaged. */
   swept(upkeep: EdgeUpkeep, ordinal: number): Uint8Array<ArrayBuffer> | undefined | 'same' {
     const { partId, expiredAtOrBeforeMs = Number.NEGATIVE_INFINITY, removed = [], keepsEmpty } = upkeep;
     const through = new Map(removed);
     const part = this.#file.loadPart(ordinal, partId);
     const held = part ? heldEdges(part) : [];
+    if (held === 'damaged') return 'same';
     const kept = held.filter(({ createdMs, target, since }) => {
       return createdMs > expiredAtOrBeforeMs && since > (through.get(target) ?? -1);
     });
@@ -170,7 +178,7 @@ export class EdgeLists {
   }
 
   /** The stored list, each edge with the sequence by which it was written. */
-  #held(ordinal: number, partId: number): Edge[] {
+  #held(ordinal: number, partId: number): Edge[] | 'damaged' {
     const part = this.#file.loadPart(ordinal, partId);
     return part ? heldEdges(part) : [];
   }
@@ -197,9 +205,15 @@ function nameOf({ type, target, origin }: Edge): string {
   return `${origin}\0${type}\0${target}`;
 }
 
-function heldEdges({ body, sequence }: { body: Uint8Array; sequence: number }): Edge[] {
+function heldEdges({ body, crc, sequence }: StoredPart): Edge[] | 'damaged' {
+  if (Bun.hash.crc32(body) !== crc) return 'damaged';
   if (!isEdgeList(body)) return [];
   return readEdges(body).map((edge) => (edge.since === 0 ? { ...edge, since: sequence } : edge));
+}
+
+function damagedList(key: string, name: string | number): ServiceError {
+  const message = `document "${key}": the stored edges do not match their checksum; write it with all of its "_edges.${name}"`;
+  return new ServiceError('data_corrupted', message, { details: { key } });
 }
 
 /** Edges with the time at which those of `before` that they are were created. Both lists are sorted. */

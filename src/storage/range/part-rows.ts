@@ -18,6 +18,13 @@ interface PartHead {
   bodyBytes: number;
 }
 
+/** A stored part, whose checksum nobody has compared. */
+export interface StoredPart {
+  sequence: number;
+  crc: number;
+  body: Uint8Array;
+}
+
 const headColumns = 'sequence, length(body) AS bodyBytes';
 
 /** The writer's side of the parts of a range: one for each document and definition. */
@@ -32,7 +39,7 @@ export class PartRows {
   constructor(database: Database) {
     this.#database = database;
     this.#find = database.prepare(`SELECT ${headColumns} FROM parts WHERE id = ?`);
-    this.#load = database.prepare('SELECT sequence, body FROM parts WHERE id = ?');
+    this.#load = database.prepare('SELECT sequence, crc, body FROM parts WHERE id = ?');
     this.#put = database.prepare('INSERT OR REPLACE INTO parts (id, sequence, crc, body) VALUES (?, ?, ?, ?)');
     this.#remove = database.prepare(`DELETE FROM parts WHERE id = ? RETURNING ${headColumns}`);
     this.#removeSome = database.prepare(
@@ -60,8 +67,8 @@ export class PartRows {
     return (this.#find.get(partRowId(partId, ordinal)) as PartHead | null) ?? undefined;
   }
 
-  load(partId: number, ordinal: number): { sequence: number; body: Uint8Array } | undefined {
-    return (this.#load.get(partRowId(partId, ordinal)) as { sequence: number; body: Uint8Array } | null) ?? undefined;
+  load(partId: number, ordinal: number): StoredPart | undefined {
+    return (this.#load.get(partRowId(partId, ordinal)) as StoredPart | null) ?? undefined;
   }
 
   put(partId: number, ordinal: number, sequence: number, crc: number, body: Uint8Array): void {

@@ -11,7 +11,7 @@ import type { PurgeReport } from '../storage-calls.ts';
 import type { RangeId } from '../write-request.ts';
 import { purgeChanges } from './change-purge.ts';
 import { ColumnValues } from './column-values.ts';
-import { PartRows } from './part-rows.ts';
+import { PartRows, type StoredPart } from './part-rows.ts';
 import { type RangeCounters, readCounters } from './range-counters.ts';
 import { imageNote, type RangeSnapshot } from './range-snapshot.ts';
 import { prepareStatements } from './range-statements.ts';
@@ -310,8 +310,7 @@ export class RangeWriter {
     return true;
   }
 
-  /** A stored part. */
-  loadPart(ordinal: number, partId: number): { sequence: number; body: Uint8Array } | undefined {
+  loadPart(ordinal: number, partId: number): StoredPart | undefined {
     return this.state.partIds.includes(partId) ? this.#parts.load(partId, ordinal) : undefined;
   }
 
