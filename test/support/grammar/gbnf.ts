@@ -6,6 +6,9 @@ type Expression =
   | { kind: 'choice'; ways: Expression[] }
   | { kind: 'repeat'; inside: Expression; min: number; max: number };
 
+/** The ends of each rule, by where it begins. */
+type Memo = Map<string, Map<number, readonly number[]>>;
+
 /** A GBNF grammar as llama.cpp reads it, to ask what it accepts and for texts that it produces. */
 export class Gbnf {
   readonly #rules = new Map<string, Expression>();
@@ -32,7 +35,7 @@ export class Gbnf {
   /** Whether all of `text` is a text of the grammar. */
   accepts(text: string): boolean {
     const characters = [...text];
-    return this.#ends({ kind: 'rule', name: 'root' }, 0, characters, new Map()).has(characters.length);
+    return this.#ends({ kind: 'rule', name: 'root' }, 0, characters, new Map()).includes(characters.length);
   }
 
   /** Some text of the grammar; `random` gives numbers from 0 to below 1. */
@@ -89,47 +92,50 @@ export class Gbnf {
     }
   }
 
-  /** Positions where a match of the expression that begins at `from` may end. */
-  #ends(expression: Expression, from: number, text: readonly string[], memo: Map<string, Set<number>>): Set<number> {
+  /** Positions where a match of the expression that begins at `from` may end, each once. */
+  #ends(expression: Expression, from: number, text: readonly string[], memo: Memo): readonly number[] {
     switch (expression.kind) {
-      case 'text':
-        return new Set(
-          expression.characters.every((each, at) => text[from + at] === each)
-            ? [from + expression.characters.length]
-            : [],
-        );
+      case 'text': {
+        const { characters } = expression;
+        for (let at = 0; at < characters.length; at += 1) if (text[from + at] !== characters[at]) return [];
+        return [from + characters.length];
+      }
       case 'class':
-        return new Set(from < text.length && inClass(expression, text[from] ?? '') ? [from + 1] : []);
+        return from < text.length && inClass(expression, text[from] ?? '') ? [from + 1] : [];
       case 'rule': {
-        const key = `${expression.name} ${from}`;
-        const known = memo.get(key);
-        if (known !== undefined) return known;
-        const found = this.#ends(this.#rule(expression.name), from, text, memo);
-        memo.set(key, found);
-        return found;
+        const known = memo.get(expression.name) ?? new Map<number, readonly number[]>();
+        memo.set(expression.name, known);
+        const ends = known.get(from) ?? this.#ends(this.#rule(expression.name), from, text, memo);
+        known.set(from, ends);
+        return ends;
       }
       case 'sequence': {
-        let ends = new Set([from]);
-        for (const part of expression.parts) {
-          ends = new Set([...ends].flatMap((end) => [...this.#ends(part, end, text, memo)]));
-        }
+        let ends: readonly number[] = [from];
+        for (const part of expression.parts) ends = this.#endsFromAll(part, ends, text, memo);
         return ends;
       }
       case 'choice':
-        return new Set(expression.ways.flatMap((way) => [...this.#ends(way, from, text, memo)]));
+        return [...new Set(expression.ways.flatMap((way) => this.#ends(way, from, text, memo)))];
       case 'repeat': {
-        let ends = new Set([from]);
+        let ends: readonly number[] = [from];
         const all = new Set<number>(expression.min === 0 ? [from] : []);
-        for (let count = 1; count <= expression.max && ends.size > 0; count += 1) {
-          ends = new Set([...ends].flatMap((end) => [...this.#ends(expression.inside, end, text, memo)]));
+        for (let count = 1; count <= expression.max && ends.length > 0; count += 1) {
+          ends = this.#endsFromAll(expression.inside, ends, text, memo);
           if (count < expression.min) continue;
           const before = all.size;
           for (const end of ends) all.add(end);
           if (all.size === before && count > expression.min) break;
         }
-        return all;
+        return [...all];
       }
     }
+  }
+
+  #endsFromAll(expression: Expression, starts: readonly number[], text: readonly string[], memo: Memo) {
+    const [only] = starts;
+    // Mostly there is one, and texts of thousands of characters need no set for each.
+    if (only !== undefined && starts.length === 1) return this.#ends(expression, only, text, memo);
+    return [...new Set(starts.flatMap((start) => this.#ends(expression, start, text, memo)))];
   }
 }
 
