@@ -3,41 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
+use super::on_disk::*;
 use super::support::*;
 use serde_json::json;
 use sundew_engine::full_text::{DerivedIndex, IndexOptions, TextIndex};
-
-fn open(path: &Path) -> Arc<TextIndex> {
-    TextIndex::open(path, disk_options()).expect("the index opens")
-}
-
-fn rows(from: u32, to: u32, word: &str) -> Vec<Row> {
-    (from..to).map(|at| put(&format!("k{at}"), at, json!({"text": word, "n": at}))).collect()
-}
-
-fn apply(index: &TextIndex, rows: &[Row], first_sequence: u64) {
-    let report = index.apply(&frame(rows, first_sequence)).expect("rows are applied");
-    assert_eq!((report.rows, report.skipped_count), (rows.len(), 0));
-}
-
-fn rest(index: &TextIndex) {
-    index.rest().expect("released");
-    index.wait_for_merges();
-}
-
-fn count(index: &Arc<TextIndex>, word: &str) -> usize {
-    matching(index, json!({"kind": "match", "field": "text", "text": word})).len()
-}
-
-fn names(path: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(path).expect("the directory is there");
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
 
 #[test]
 fn a_commit_is_visible_at_once_and_durable_after_a_checkpoint() {
@@ -134,41 +104,6 @@ fn a_commit_of_several_segments_has_the_newest_version_of_each_document() {
 }
 
 #[test]
-fn files_of_the_last_checkpoint_outlive_merges() {
-    let scratch = Scratch::new();
-    let index = open(scratch.path());
-    for at in 0..12 {
-        apply(&index, &rows(at, at + 1, "alpha"), u64::from(at) + 1);
-        index.commit(u64::from(at) + 1).expect("a commit");
-    }
-    index.checkpoint().expect("a checkpoint");
-    let of_checkpoint = names(scratch.path());
-    for at in 12..60 {
-        apply(&index, &rows(at, at + 1, "alpha"), u64::from(at) + 1);
-        index.commit(u64::from(at) + 1).expect("a commit");
-    }
-    rest(&index);
-    let kept = names(scratch.path());
-    assert!(of_checkpoint.iter().all(|name| kept.contains(name)), "{of_checkpoint:?} of {kept:?}");
-    drop(index);
-    let index = open(scratch.path());
-    assert_eq!(count(&index, "alpha"), 12);
-    drop(index);
-    // Every file of a checkpoint that a newer one replaced goes.
-    let index = open(scratch.path());
-    apply(&index, &rows(0, 12, "beta"), 13);
-    index.commit(24).expect("a commit");
-    rest(&index);
-    index.checkpoint().expect("a checkpoint");
-    rest(&index);
-    apply(&index, &rows(0, 1, "beta"), 25);
-    index.commit(25).expect("a commit");
-    index.checkpoint().expect("a checkpoint");
-    let segments = index.stats().segment_count;
-    assert!(names(scratch.path()).len() <= 1 + segments * 7, "{:?}", names(scratch.path()));
-}
-
-#[test]
 fn large_files_go_to_disk_before_the_checkpoint() {
     let scratch = Scratch::new();
     let options = IndexOptions { memory_file_bytes_max: 64, ..disk_options() };
@@ -247,26 +182,6 @@ fn an_index_in_memory_leaves_nothing_on_disk() {
 }
 
 #[test]
-fn segments_of_single_writes_are_merged_beside_the_commits() {
-    let scratch = Scratch::new();
-    let index = open(scratch.path());
-    for at in 0..60 {
-        // Each takes a document from the commit before.
-        apply(&index, &rows(at.max(1) - 1, at + 1, "alpha"), u64::from(at) * 2 + 1);
-        index.commit(u64::from(at) * 2 + 2).expect("a commit");
-        let stats = index.stats();
-        assert_eq!((count(&index, "alpha"), stats.doc_count), (at as usize + 1, u64::from(at) + 1));
-        index.wait_for_merges();
-        assert!(index.stats().segment_count < 12, "{:?}", index.stats());
-    }
-    rest(&index);
-    assert_eq!(count(&index, "alpha"), 60);
-    // What was merged beside the commits may be so large by then that the latest documents stay apart.
-    assert!(index.stats().segment_count <= 2, "{:?}", index.stats());
-    index.verify().expect("all checksums match");
-}
-
-#[test]
 fn commits_of_few_documents_are_kept_by_a_checkpoint_with_what_they_delete() {
     let scratch = Scratch::new();
     let index = open(scratch.path());
@@ -292,89 +207,6 @@ fn commits_of_few_documents_are_kept_by_a_checkpoint_with_what_they_delete() {
     index.commit(553).expect("a commit");
     rest(&index);
     assert_eq!((count(&index, "gamma"), count(&index, "delta")), (490, 10));
-    index.verify().expect("all checksums match");
-}
-
-#[test]
-fn an_index_at_rest_becomes_one_segment_and_stays_as_durable_as_it_was() {
-    let scratch = Scratch::new();
-    let index = open(scratch.path());
-    for at in 0..3 {
-        apply(&index, &rows(at * 20, at * 20 + 20, "alpha"), u64::from(at) * 20 + 1);
-        index.commit(u64::from(at) * 20 + 20).expect("a commit");
-    }
-    index.checkpoint().expect("a checkpoint");
-    apply(&index, &rows(0, 5, "beta"), 61);
-    index.commit(65).expect("a commit");
-    let before = index.stats();
-    rest(&index);
-    let after = index.stats();
-    assert_eq!((before.segment_count, after.segment_count), (4, 1));
-    assert_eq!((count(&index, "alpha"), count(&index, "beta")), (55, 5));
-    assert_eq!(after.checkpoint_sequence, 60, "nobody asked for more");
-    index.checkpoint().expect("a checkpoint");
-    apply(&index, &rows(60, 61, "beta"), 66);
-    index.commit(66).expect("a commit");
-    rest(&index);
-    assert_eq!(index.stats().segment_count, 2, "a document is not worth the merge of sixty");
-    apply(&index, &rows(61, 80, "beta"), 67);
-    index.commit(85).expect("a commit");
-    index.checkpoint().expect("a checkpoint");
-    rest(&index);
-    index.close().expect("closed");
-    drop(index);
-    let index = open(scratch.path());
-    assert_eq!(index.stats().segment_count, 1, "what was durable is so in fewer segments");
-    assert_eq!((count(&index, "alpha"), count(&index, "beta"), index.stats().applied_sequence), (55, 25, 85));
-    index.verify().expect("all checksums match");
-}
-
-#[test]
-fn an_index_of_many_documents_at_rest_becomes_one_segment_by_a_large_merge() {
-    let scratch = Scratch::new();
-    let options = IndexOptions { merged_documents_max: 100, ..disk_options() };
-    let index = TextIndex::open(scratch.path(), options.clone()).expect("the index opens");
-    for at in 0..6 {
-        apply(&index, &rows(at * 90, at * 90 + 90, "alpha"), u64::from(at) * 90 + 1);
-        index.commit(u64::from(at) * 90 + 90).expect("a commit");
-    }
-    index.checkpoint().expect("a checkpoint");
-    rest(&index);
-    assert_eq!((index.stats().segment_count, count(&index, "alpha")), (1, 540));
-    apply(&index, &rows(540, 800, "beta"), 541);
-    index.commit(800).expect("a commit");
-    index.checkpoint().expect("a checkpoint");
-    rest(&index);
-    assert_eq!(index.stats().segment_count, 2, "the larger one is not written again for half as many");
-    drop(index);
-    let index = TextIndex::open(scratch.path(), options).expect("the index opens");
-    assert_eq!((index.stats().segment_count, count(&index, "alpha"), count(&index, "beta")), (2, 540, 260));
-    index.verify().expect("all checksums match");
-}
-
-#[test]
-fn rows_that_come_during_a_merge_at_rest_are_taken() {
-    let scratch = Scratch::new();
-    let index = open(scratch.path());
-    let mut sequence = 0;
-    let mut write = |rows: &[Row]| {
-        apply(&index, rows, sequence + 1);
-        sequence += rows.len() as u64;
-        index.commit(sequence).expect("a commit");
-    };
-    for round in 0..20 {
-        write(&rows(round * 50, round * 50 + 50, "alpha"));
-        index.rest().expect("released");
-        write(&rows(round * 50, round * 50 + 10, "beta"));
-        write(&[delete("k", round * 50 + 49)]);
-        assert_eq!(count(&index, "alpha"), (round as usize + 1) * 39);
-        assert_eq!(count(&index, "beta"), (round as usize + 1) * 10);
-    }
-    rest(&index);
-    rest(&index);
-    // Each that stays apart is eight times as large as all smaller ones: 1, 8, 72 and the others at most.
-    assert!(index.stats().segment_count <= 4, "{} segments", index.stats().segment_count);
-    assert_eq!((count(&index, "alpha"), count(&index, "beta"), index.stats().doc_count), (780, 200, 980));
     index.verify().expect("all checksums match");
 }
 
@@ -412,12 +244,6 @@ fn a_process_that_dies() {
     std::process::exit(7);
 }
 
-/// As the test program calls a test of this module.
-fn named(test: &str) -> String {
-    let (_program, module) = module_path!().split_once("::").expect("a module of the program");
-    format!("{module}::{test}")
-}
-
 #[test]
 fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
     let program = std::env::current_exe().expect("the test program");
@@ -444,7 +270,7 @@ fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
     ] {
         let scratch = Scratch::new();
         let status = Command::new(&program)
-            .args(["--exact", &named("a_process_that_dies")])
+            .args(["--exact", &path_of(module_path!(), "a_process_that_dies")])
             .env(CHILD_DIRECTORY, scratch.path())
             .env("SUNDEW_FAILPOINT", failpoint)
             .output()
@@ -470,52 +296,6 @@ fn a_crash_between_any_two_steps_leaves_one_checkpoint_or_the_other() {
         let index = open(scratch.path());
         assert_eq!((count(&index, "alpha"), count(&index, "beta")), (30, 30), "{failpoint}");
     }
-}
-
-const LIMITED_DIRECTORY: &str = "SUNDEW_TEST_LIMITED_INDEX";
-
-/// The second process of the test below, which writes no file of more than a few kilobytes; by itself it has nothing to do.
-#[test]
-fn a_process_whose_files_are_limited() {
-    let Some(path) = std::env::var_os(LIMITED_DIRECTORY) else { return };
-    let path = Path::new(&path);
-    for merged_documents_max in [8, 1 << 20] {
-        let options = IndexOptions { memory_file_bytes_max: 64, merged_documents_max, ..disk_options() };
-        let index = TextIndex::open(path, options).expect("the index opens");
-        // Words of their own, so that what is merged is as large as its parts together.
-        let documents = |from: u32| -> Vec<Row> {
-            let text = |at: u32| (0..20).map(|word| format!("w{at}x{word}")).collect::<Vec<_>>().join(" ");
-            (from..from + 30).map(|at| put(&format!("k{at}"), at, json!({"text": text(at)}))).collect()
-        };
-        (0..12).for_each(|part| {
-            apply(&index, &documents(part * 30), u64::from(part) * 30 + 1);
-            index.commit(u64::from(part) * 30 + 30).expect("a commit");
-        });
-        index.wait_for_merges();
-        let (segments, files) = (index.stats().segment_count, names(path).len());
-        assert!(segments > 1, "a merge was written");
-        rest(&index);
-        assert_eq!((index.stats().segment_count, names(path).len()), (segments, files), "nothing is left behind");
-        apply(&index, &rows(360, 370, "alpha"), 361);
-        index.commit(370).expect("a commit");
-        assert_eq!((count(&index, "alpha"), count(&index, "w17x3")), (10, 1));
-        index.verify().expect("all checksums match");
-        index.close().expect("closed");
-    }
-    std::process::exit(7);
-}
-
-#[test]
-fn a_merge_that_cannot_be_written_leaves_its_segments_and_none_of_its_files() {
-    let (program, scratch) = (std::env::current_exe().expect("the test program"), Scratch::new());
-    // A file that grows beyond sixteen blocks of 512 or 1,024 bytes is an error then, and no signal.
-    let limited = "trap '' XFSZ; ulimit -f 16; exec \"$0\" --exact \"$1\" --nocapture";
-    let output = Command::new("sh")
-        .args(["-c", limited, &program.to_string_lossy(), &named("a_process_whose_files_are_limited")])
-        .env(LIMITED_DIRECTORY, scratch.path())
-        .output()
-        .expect("the process runs");
-    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -15,6 +15,8 @@ mod highlights;
 mod languages;
 mod mapping;
 mod matching;
+mod merges;
+mod on_disk;
 mod phrases;
 mod query;
 mod scores;
