@@ -31,6 +31,8 @@ pub struct FieldNorms {
     pub all: FieldNormReader,
     /// Of the shortest text. Documents without the field have none.
     pub least: u8,
+    /// Of the longest.
+    pub greatest: u8,
 }
 
 pub struct SegmentColumns {
@@ -118,8 +120,9 @@ impl SegmentColumns {
         }
         let all = reader.fieldnorms_readers().get_field(field)?;
         let all = all.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1));
-        let norms = (0..all.num_docs()).map(|doc| all.fieldnorm_id(doc));
-        let norms = FieldNorms { least: norms.filter(|norm| *norm > 0).min().unwrap_or(0), all };
+        let norms = (0..all.num_docs()).map(|doc| all.fieldnorm_id(doc)).filter(|norm| *norm > 0);
+        let (least, greatest) = (norms.clone().min().unwrap_or(0), norms.max().unwrap_or(0));
+        let norms = FieldNorms { all, least, greatest };
         known.push((field, norms.clone()));
         Ok(norms)
     }

@@ -1,5 +1,6 @@
 //! Queries: a plan is compiled for each range's index, run over all of them, and merged.
 
+mod boolean;
 mod compile;
 mod constant_docs;
 mod deadline;

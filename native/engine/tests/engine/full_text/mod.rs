@@ -20,6 +20,7 @@ mod on_disk;
 mod phrases;
 mod query;
 mod scores;
+mod scores_by_plan;
 mod strings;
 pub mod support;
 mod typos;

@@ -1,10 +1,11 @@
 //! Queries that the others are made of.
 
 use tantivy::Term;
-use tantivy::query::{AllQuery, BooleanQuery, ConstScoreQuery, EmptyQuery, Occur, Query, TermQuery};
+use tantivy::query::{AllQuery, ConstScoreQuery, EmptyQuery, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 
 use crate::error::EngineError;
+use crate::full_text::query::boolean::bool_query::BoolQuery;
 
 pub fn invalid(message: impl Into<String>) -> EngineError {
     EngineError::new("invalid_query", message)
@@ -19,16 +20,11 @@ pub fn any_of(mut queries: Vec<Box<dyn Query>>) -> Box<dyn Query> {
     match queries.len() {
         0 => Box::new(EmptyQuery),
         1 => queries.remove(0),
-        _ => Box::new(BooleanQuery::union(queries)),
+        _ => Box::new(BoolQuery::any(queries)),
     }
 }
 
 /// Every document, with a score of 1 that no conjunction leaves out.
 pub fn every_document() -> Box<dyn Query> {
     Box::new(ConstScoreQuery::new(Box::new(AllQuery), 1.0))
-}
-
-/// A clause that must match and does not score.
-pub fn filter_clause(query: Box<dyn Query>) -> (Occur, Box<dyn Query>) {
-    (Occur::Must, Box::new(ConstScoreQuery::new(query, 0.0)))
 }

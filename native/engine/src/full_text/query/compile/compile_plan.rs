@@ -8,7 +8,8 @@ use crate::error::EngineError;
 use crate::full_text::dates::parse_date;
 use crate::full_text::fields::KEY;
 use crate::full_text::plan::{Node, QueryPlan, TermValue};
-use crate::full_text::query::compile::clauses::{any_of, every_document, filter_clause, term_query};
+use crate::full_text::query::boolean::bool_query::BoolQuery;
+use crate::full_text::query::compile::clauses::{any_of, every_document, term_query};
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::dropped_words::{has_exact_form, is_dropped, named_analyzer};
 use crate::full_text::query::compile::field_checks::check_fields;
@@ -92,9 +93,8 @@ impl CompiledPlan {
             Some(scored) if conditions.is_empty() => scored,
             Some(scored) => {
                 let mut clauses = vec![(Occur::Must, scored)];
-                clauses.extend(conditions.filters.into_iter().map(filter_clause));
                 clauses.extend(conditions.exclusions.into_iter().map(|query| (Occur::MustNot, query)));
-                Box::new(BooleanQuery::new(clauses))
+                Box::new(BoolQuery::new(clauses, 0).with_filters(conditions.filters))
             }
         }
     }
@@ -368,6 +368,5 @@ fn bool_node(
     clauses.extend(must.found.into_iter().map(|query| (Occur::Must, query)));
     clauses.extend(should.found.into_iter().map(|query| (Occur::Should, query)));
     clauses.extend(must_not.found.into_iter().map(|query| (Occur::MustNot, query)));
-    clauses.extend(filter.found.into_iter().map(filter_clause));
-    Ok(Some(Box::new(BooleanQuery::with_minimum_required_clauses(clauses, min_should))))
+    Ok(Some(Box::new(BoolQuery::new(clauses, min_should).with_filters(filter.found))))
 }

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use tantivy::query::{BooleanQuery, BoostQuery, EmptyQuery, Occur, Query};
+use tantivy::query::{BoostQuery, EmptyQuery, Query};
 use tantivy::tokenizer::Token;
 
 use crate::error::EngineError;
 use crate::full_text::analysis::{Analyzer, TokenSpacing};
 use crate::full_text::mapping::{INDEX_PREFIX, THREE_GRAM, TWO_GRAM};
 use crate::full_text::plan::{ALL_FIELDS, Automatic, Fuzziness, Operator, WeightedField};
-use crate::full_text::query::compile::clauses::{any_of, filter_clause, term_query};
+use crate::full_text::query::boolean::bool_query::BoolQuery;
+use crate::full_text::query::compile::clauses::{any_of, term_query};
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
 use crate::full_text::query::compile::word_nodes::{
@@ -152,7 +153,7 @@ fn match_every(texts: &[TextField], words: Words<'_>) -> Box<dyn Query> {
     });
     let found = any_of(by_analyzer.collect());
     let scored = any_of(by_start.values().map(|alternatives| any_word(alternatives, words)).collect());
-    Box::new(BooleanQuery::new(vec![(Occur::Must, scored), filter_clause(found)]))
+    Box::new(BoolQuery::every(vec![scored]).with_filters([found]))
 }
 
 fn any_word(alternatives: &[Word], words: Words<'_>) -> Box<dyn Query> {
@@ -161,7 +162,7 @@ fn any_word(alternatives: &[Word], words: Words<'_>) -> Box<dyn Query> {
 
 /// One query or more.
 fn all_of(mut queries: Vec<Box<dyn Query>>) -> Box<dyn Query> {
-    if queries.len() == 1 { queries.remove(0) } else { Box::new(BooleanQuery::intersection(queries)) }
+    if queries.len() == 1 { queries.remove(0) } else { Box::new(BoolQuery::every(queries)) }
 }
 
 /// The words of a text one after another in one of the fields; `slop` moves are allowed.
@@ -212,7 +213,7 @@ fn prefix_of(text_field: &TextField, prefix: &str) -> Box<dyn Query> {
 pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &str) -> Box<dyn Query> {
     let words = tokens_of(Analyzer::SearchAsYouType, text);
     let Some(last) = words.last() else { return Box::new(EmptyQuery) };
-    let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+    let mut clauses: Vec<Box<dyn Query>> = Vec::new();
     for weighted in fields {
         let mut queries = Vec::new();
         let of_all = weighted.field == ALL_FIELDS;
@@ -237,9 +238,9 @@ pub fn bool_prefix_query(index: &IndexFields, fields: &[WeightedField], text: &s
             }
         }
         let scored = any_of(queries);
-        clauses.push((Occur::Should, Box::new(BoostQuery::new(scored, weighted.boost))));
+        clauses.push(Box::new(BoostQuery::new(scored, weighted.boost)));
     }
-    Box::new(BooleanQuery::new(clauses))
+    Box::new(BoolQuery::any(clauses))
 }
 
 fn word_clauses(text_field: &TextField, text: &str, last_word: &str) -> Vec<Box<dyn Query>> {

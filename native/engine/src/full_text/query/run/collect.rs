@@ -22,18 +22,6 @@ pub struct Scored {
     pub segment: u32,
 }
 
-/// Bits of a score's 23 that are rounded away. The terms of a document are added up in the order in which the index
-/// meets them, which differs between ranges and between pages: without rounding, so would the last bits, and with them
-/// the order of documents that ought to tie.
-pub const SCORE_BITS_ROUNDED: u32 = 6;
-
-pub fn rounded(score: Score) -> Score {
-    let half = 1u32 << (SCORE_BITS_ROUNDED - 1);
-    let bits = score.to_bits().wrapping_add(half) & !((1 << SCORE_BITS_ROUNDED) - 1);
-    let rounded = Score::from_bits(bits);
-    if score.is_finite() && rounded.is_finite() { rounded } else { score }
-}
-
 pub struct Collected<T> {
     pub matches: Vec<T>,
     pub total: u64,

@@ -13,8 +13,8 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::query::Bm25Weight;
 
-/// Scores are rounded in single precision on both sides.
-const ROUNDING: Score = 1.0 + 1e-6;
+/// A score, and a bound, each come out of a dozen operations in single precision.
+const ROUNDING: Score = 1.0 + 16.0 * Score::EPSILON;
 
 /// The bounds of a field's blocks in one segment.
 #[derive(Clone)]

@@ -29,17 +29,28 @@ pub fn gather(
         }
     }
     if cursors.len() > 1 {
-        // Stable, and fast on what is a few sorted runs: the words of a document are added up in their order.
+        // Stable, and fast on what is a few sorted runs.
         found.sort_by_key(|(doc, _)| *doc);
-        found.dedup_by(|next, kept| {
-            let is_same = next.0 == kept.0;
-            if is_same {
-                kept.1 += next.1;
-            }
-            is_same
-        });
+        add_up_same(&mut found);
     }
     Ok(found)
+}
+
+/// Makes one of the scores of each document, which are side by side.
+fn add_up_same(found: &mut Vec<(DocId, Score)>) {
+    let (mut at, mut kept) = (0, 0);
+    while at < found.len() {
+        let (doc, first) = found[at];
+        let mut score = f64::from(first);
+        at += 1;
+        while at < found.len() && found[at].0 == doc {
+            score += f64::from(found[at].1);
+            at += 1;
+        }
+        found[kept] = (doc, score as Score);
+        kept += 1;
+    }
+    found.truncate(kept);
 }
 
 /// The same without documents whose score does not exceed `threshold`. The length of a document is read only where it has several of
@@ -59,7 +70,7 @@ pub fn gather_best(
     let is_single = |doc: DocId| several.binary_search_by_key(&doc, |(doc, _)| *doc).is_err();
     let mut found: Vec<(DocId, Score)> = Vec::new();
     for (cursor, Postings { docs, frequencies }) in cursors.iter().zip(&lists) {
-        let least = least_frequency(&cursor.most_by_frequency(), threshold);
+        let least = least_frequency(&cursor.most_by_frequency(), f64::from(threshold));
         for (doc, frequency) in docs.iter().zip(frequencies) {
             if *frequency >= least {
                 let score = cursor.score_of(*doc, *frequency);
@@ -123,10 +134,10 @@ fn of_several(cursors: &[WordCursor<'_>], lists: &[Postings]) -> Vec<(DocId, Sco
         for (cursor, list) in cursors.iter().zip(lists) {
             if let Ok(at) = list.docs.binary_search(&doc) {
                 words += 1;
-                score += cursor.score_of(doc, list.frequencies[at]);
+                score += f64::from(cursor.score_of(doc, list.frequencies[at]));
             }
         }
-        (words > 1).then_some((doc, score))
+        (words > 1).then_some((doc, score as Score))
     });
     scored.collect()
 }

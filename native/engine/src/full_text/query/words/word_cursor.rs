@@ -5,6 +5,7 @@ use tantivy::postings::BlockSegmentPostings;
 use tantivy::query::Bm25Weight;
 use tantivy::{DocId, Score, TERMINATED};
 
+use crate::full_text::query::boolean::bool_query::ADDED_IN_ANY_ORDER;
 use crate::full_text::query::words::block_bounds::BlockBounds;
 use crate::full_text::query::words::skip_data::SkipData;
 
@@ -14,6 +15,9 @@ pub const FREQUENCIES: usize = 32;
 /// Blocks whose bounds are compared for the greatest of a stretch; of more the word's own bound is taken.
 const COMPARED_MAX: usize = 32;
 
+/// A double has 53 bits, of which what is added has 24; the least score is itself rounded.
+const EXACT_SUM: f64 = (1u64 << 28) as f64;
+
 pub struct WordCursor<'a> {
     pub blocks: BlockSegmentPostings,
     pub norms: FieldNormReader,
@@ -22,6 +26,8 @@ pub struct WordCursor<'a> {
     pub most: Score,
     /// Of the shortest text of the field in the segment.
     pub least_norm: u8,
+    /// Of the longest.
+    pub greatest_norm: u8,
     /// Where the stored bounds of blocks are those of another average length.
     pub bounds: Option<BlockBounds>,
     pub skips: &'a SkipData,
@@ -56,6 +62,11 @@ impl WordCursor<'_> {
 
     pub fn score_of(&self, doc: DocId, frequency: u32) -> Score {
         self.weight.score(self.norms.fieldnorm_id(doc), frequency)
+    }
+
+    /// The least that a document with the word scores.
+    fn least(&self) -> Score {
+        self.weight.score(self.greatest_norm, 1)
     }
 
     /// By frequency, less one: the most that a document scores, however short it is.
@@ -135,14 +146,22 @@ impl WordCursor<'_> {
     }
 }
 
+/// Whether the words of a document have one score, in whatever order they are added up: in double precision a sum of at most
+/// `EXACT_SUM` times the least of what is added is not rounded on the way. It may be where one of the words is in nearly all of a
+/// great many documents.
+pub fn add_up_exactly(cursors: &[WordCursor<'_>]) -> bool {
+    let most: f64 = cursors.iter().map(|cursor| f64::from(cursor.most)).sum();
+    cursors.len() <= ADDED_IN_ANY_ORDER || cursors.iter().all(|cursor| most <= f64::from(cursor.least()) * EXACT_SUM)
+}
+
 /// What no document with the word so often scores more than.
 pub fn most_of(most_by_frequency: &[Score; FREQUENCIES], frequency: u32) -> Score {
     most_by_frequency[(frequency.saturating_sub(1) as usize).min(FREQUENCIES - 1)]
 }
 
 /// Below this frequency no document scores more than `needed`.
-pub fn least_frequency(most_by_frequency: &[Score; FREQUENCIES], needed: Score) -> u32 {
-    let below = most_by_frequency[..FREQUENCIES - 1].iter().take_while(|most| **most <= needed).count();
+pub fn least_frequency(most_by_frequency: &[Score; FREQUENCIES], needed: f64) -> u32 {
+    let below = most_by_frequency[..FREQUENCIES - 1].iter().take_while(|most| f64::from(**most) <= needed).count();
     below as u32 + 1
 }
 
@@ -151,8 +170,9 @@ mod tests {
     use std::sync::Arc;
 
     use tantivy::directory::RamDirectory;
+    use tantivy::postings::TermInfo;
     use tantivy::schema::IndexRecordOption;
-    use tantivy::{Index, SegmentReader, Term};
+    use tantivy::{Index, InvertedIndexReader, SegmentReader, Term};
 
     use super::*;
     use crate::full_text::analysis::Analyzer;
@@ -190,27 +210,50 @@ mod tests {
         (SegmentReader::open(&segment).expect("a reader"), fields)
     }
 
+    /// A word of a segment, weighed as if all of as many documents were like it.
+    struct FoundWord {
+        index: Arc<InvertedIndexReader>,
+        norms: FieldNormReader,
+        info: TermInfo,
+        skips: SkipData,
+        weight: Bm25Weight,
+        bounds: Option<BlockBounds>,
+    }
+
+    impl FoundWord {
+        fn find(reader: &SegmentReader, fields: &Fields, word: &str, average: Score, documents: u64) -> Self {
+            let field = fields.slots[0];
+            let index = reader.inverted_index(field).expect("terms");
+            let term = Term::from_field_text(field, word);
+            let info = index.get_term_info(&term).expect("terms").expect("the word");
+            let files = FieldFiles::open(reader, field).expect("files");
+            let skips = SkipData::open(&files, &info).expect("skip data");
+            let norms = reader.get_fieldnorms_reader(field).expect("norms");
+            let stored = index.total_num_tokens() as Score / reader.max_doc() as Score;
+            let weight = Bm25Weight::for_one_term_without_explain(info.doc_freq.into(), documents, average);
+            Self { index, norms, info, skips, weight, bounds: BlockBounds::of(stored, average) }
+        }
+
+        fn cursor(&self) -> WordCursor<'_> {
+            let option = IndexRecordOption::WithFreqs;
+            WordCursor {
+                blocks: self.index.read_block_postings_from_terminfo(&self.info, option).expect("postings"),
+                norms: self.norms.clone(),
+                weight: &self.weight,
+                most: whole(&self.weight),
+                least_norm: 1,
+                greatest_norm: FieldNormReader::fieldnorm_to_id(70),
+                bounds: self.bounds.clone(),
+                skips: &self.skips,
+                ahead: BlockAhead::NONE,
+            }
+        }
+    }
+
     /// The documents of a word with their scores by an average length of texts, and what tells of its blocks.
     fn check(reader: &SegmentReader, fields: &Fields, word: &str, average: Score) {
-        let field = fields.slots[0];
-        let index = reader.inverted_index(field).expect("terms");
-        let term = Term::from_field_text(field, word);
-        let info = index.get_term_info(&term).expect("terms").expect("the word");
-        let files = FieldFiles::open(reader, field).expect("files");
-        let skips = SkipData::open(&files, &info).expect("skip data");
-        let norms = reader.get_fieldnorms_reader(field).expect("norms");
-        let stored = index.total_num_tokens() as Score / reader.max_doc() as Score;
-        let weight = Bm25Weight::for_one_term_without_explain(info.doc_freq.into(), 10_000_000, average);
-        let cursor = || WordCursor {
-            blocks: index.read_block_postings_from_terminfo(&info, IndexRecordOption::WithFreqs).expect("postings"),
-            norms: norms.clone(),
-            weight: &weight,
-            most: whole(&weight),
-            least_norm: 1,
-            bounds: BlockBounds::of(stored, average),
-            skips: &skips,
-            ahead: BlockAhead::NONE,
-        };
+        let found = FoundWord::find(reader, fields, word, average, 10_000_000);
+        let cursor = || found.cursor();
         let mut scored = Vec::new();
         let mut all = cursor();
         while !all.blocks.docs().is_empty() {
@@ -236,6 +279,20 @@ mod tests {
             }
             assert_eq!(within(start, TERMINATED).count(), 0, "{word} {start}");
         }
+    }
+
+    #[test]
+    fn words_add_up_exactly_unless_one_of_several_is_next_to_nothing() {
+        let (reader, fields) = segment(500);
+        let find = |word, documents| FoundWord::find(&reader, &fields, word, 31.0, documents);
+        let (rare, frequent) = (find("dogwood", 1_000_000_000), find("beech", 1_000_000_000));
+        // It is in all of 500 documents, or in half of a thousand.
+        let (mut in_all, in_half) = (find("ash", 500), find("ash", 1_000));
+        in_all.weight = in_all.weight.boost_by(1e-5);
+        let exact = |words: [&FoundWord; 3], count: usize| add_up_exactly(&words.map(FoundWord::cursor)[..count]);
+        assert!(exact([&rare, &frequent, &in_half], 3));
+        assert!(!exact([&rare, &frequent, &in_all], 3) && !exact([&in_all, &frequent, &rare], 3));
+        assert!(exact([&rare, &in_all, &frequent], 2), "two have one sum in any case");
     }
 
     #[test]

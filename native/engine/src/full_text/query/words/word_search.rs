@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::TermInfo;
-use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, BooleanQuery, Occur, Query, TermQuery};
+use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, InvertedIndexReader, Score, SegmentReader, Term};
 
 use crate::error::EngineError;
 use crate::full_text::errors::{carried, tantivy_failed};
 use crate::full_text::field_files::FieldFiles;
+use crate::full_text::query::boolean::bool_query::BoolQuery;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::range_view::RangeView;
@@ -25,7 +26,7 @@ use crate::full_text::query::words::phrase_walk::{PhraseMember, find_phrases};
 use crate::full_text::query::words::position_lists::PositionLists;
 use crate::full_text::query::words::rare_unions::{gather, gather_best};
 use crate::full_text::query::words::skip_data::SkipData;
-use crate::full_text::query::words::word_cursor::{BlockAhead, WordCursor};
+use crate::full_text::query::words::word_cursor::{BlockAhead, WordCursor, add_up_exactly};
 use crate::full_text::query::words::word_seeks::{seek_any, seek_every};
 use crate::full_text::query::words::word_unions::unite;
 use crate::full_text::query::words::word_walks::{Visit, intersect, walk_one};
@@ -264,16 +265,38 @@ impl WordSearch {
         if deadline.is_due() {
             return Err(deadline.error());
         }
-        let mut cursors = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
-        let every = !matches!(self.shape, Shape::Any);
-        if cursors.is_empty() || (every && cursors.len() < self.words.len()) {
+        let cursors = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
+        if cursors.is_empty() || (!matches!(self.shape, Shape::Any) && cursors.len() < self.words.len()) {
             return Ok(());
         }
-        let lets_through = |doc: DocId| bits.is_none_or(|bits| bits.contains(doc));
         if let Shape::Phrase(offsets) = &self.shape {
             let mut members = self.members(segment, offsets, cursors)?;
+            let lets_through = |doc: DocId| bits.is_none_or(|bits| bits.contains(doc));
             return find_phrases(&mut members, lets_through, threshold, deadline, visit);
         }
+        if add_up_exactly(&cursors) {
+            return self.walk(cursors, (reader.max_doc(), wanted), threshold, bits, deadline, visit);
+        }
+        // Matches are scored once more, in the order of the query; the best do not come first, since cursors do not go back.
+        let mut in_order = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
+        self.walk(cursors, (reader.max_doc(), 0), threshold, bits, deadline, &mut |doc, _| {
+            let of_words = in_order.iter_mut().filter_map(|cursor| cursor.seek(doc));
+            visit(doc, of_words.map(f64::from).sum::<f64>() as Score)
+        })
+    }
+
+    /// Of one word or more, all of which the segment has.
+    fn walk(
+        &self,
+        mut cursors: Vec<WordCursor<'_>>,
+        (max_doc, wanted): (DocId, usize),
+        threshold: Score,
+        bits: Option<&BitSet>,
+        deadline: &Deadline,
+        visit: Visit<'_>,
+    ) -> Result<(), EngineError> {
+        let every = matches!(self.shape, Shape::Every);
+        let lets_through = |doc: DocId| bits.is_none_or(|bits| bits.contains(doc));
         let documents = cursors.iter().map(|cursor| u64::from(cursor.blocks.doc_freq()));
         let read = if every { documents.min().unwrap_or(0) } else { documents.sum::<u64>() };
         if let Some(bits) = bits.filter(|bits| bits.len() as u64 * SEEK_COST <= read) {
@@ -289,7 +312,7 @@ impl WordSearch {
                     if lets_through(doc) { visit(doc, score) } else { threshold }
                 })
             }
-            _ if read > GATHERED_MAX.max(u64::from(reader.max_doc()) / GATHERED_SPACING) => {
+            _ if read > GATHERED_MAX.max(u64::from(max_doc) / GATHERED_SPACING) => {
                 unite(&mut cursors, bits, threshold, deadline, visit)
             }
             _ => {
@@ -347,9 +370,17 @@ impl WordSearch {
             };
             last = Some((found.field, bounds.clone()));
             let blocks = found.index.read_block_postings_from_terminfo(&found.info, IndexRecordOption::WithFreqs)?;
-            let (weight, least_norm, skips, ahead) = (&word.weight, norms.least, &found.skips, BlockAhead::NONE);
-            let most = whole(weight);
-            cursors.push(WordCursor { blocks, norms: norms.all, weight, most, least_norm, bounds, skips, ahead });
+            cursors.push(WordCursor {
+                blocks,
+                norms: norms.all,
+                weight: &word.weight,
+                most: whole(&word.weight),
+                least_norm: norms.least,
+                greatest_norm: norms.greatest,
+                bounds,
+                skips: &found.skips,
+                ahead: BlockAhead::NONE,
+            });
         }
         Ok(cursors)
     }
@@ -381,15 +412,10 @@ pub fn terms_of<'q>(query: &'q dyn Query, index: &IndexFields) -> Option<(bool, 
     if let Some(term) = term_of(query) {
         return Some((true, vec![term]));
     }
-    let boolean = query.downcast_ref::<BooleanQuery>()?;
-    let (first, _) = boolean.clauses().first()?;
-    let of_one_kind = |(occur, clause): &'q (Occur, Box<dyn Query>)| {
-        if occur == first { term_of(&**clause) } else { None }
-    };
-    let terms = boolean.clauses().iter().map(of_one_kind).collect::<Option<Vec<_>>>()?;
-    match first {
-        Occur::Must => Some((true, terms)),
-        Occur::Should if boolean.get_minimum_number_should_match() <= 1 => Some((false, terms)),
-        _ => None,
+    let boolean = query.downcast_ref::<BoolQuery>()?;
+    if boolean.clauses().is_empty() || !(boolean.is_union() || boolean.is_intersection()) {
+        return None;
     }
+    let terms = boolean.clauses().iter().map(|(_, clause)| term_of(&**clause)).collect::<Option<_>>()?;
+    Some((boolean.is_intersection(), terms))
 }

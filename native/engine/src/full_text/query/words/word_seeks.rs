@@ -26,12 +26,12 @@ pub fn seek_every(
         let mut score = 0.0;
         for cursor in cursors.iter_mut() {
             match cursor.seek(doc) {
-                Some(of_word) => score += of_word,
+                Some(of_word) => score += f64::from(of_word),
                 None => continue 'docs,
             }
         }
-        if score > threshold {
-            threshold = visit(doc, score);
+        if score > f64::from(threshold) {
+            threshold = visit(doc, score as Score);
         }
     }
     Ok(())
@@ -50,9 +50,9 @@ pub fn seek_any(
     cursors.sort_by(|a, b| b.most.total_cmp(&a.most));
     // With the most that it and those behind it score.
     let mut left = 0.0;
-    let mut with_left: Vec<(&mut WordCursor<'_>, Score)> = Vec::with_capacity(cursors.len());
+    let mut with_left: Vec<(&mut WordCursor<'_>, f64)> = Vec::with_capacity(cursors.len());
     for cursor in cursors.iter_mut().rev() {
-        left += cursor.most;
+        left += f64::from(cursor.most);
         with_left.push((cursor, left));
     }
     let mut batch = Batch::new();
@@ -64,12 +64,12 @@ pub fn seek_any(
             return Err(deadline.error());
         }
         for (cursor, left) in with_left.iter_mut().rev() {
-            batch.retain(threshold - *left);
+            batch.retain(f64::from(threshold) - *left);
             batch.add(cursor);
         }
         for &Candidate { doc, score, is_match } in &batch.candidates[..batch.count] {
-            if is_match && score > threshold {
-                threshold = visit(doc, score);
+            if is_match && score > f64::from(threshold) {
+                threshold = visit(doc, score as Score);
             }
         }
     }
@@ -79,7 +79,7 @@ pub fn seek_any(
 #[derive(Clone, Copy, Default)]
 struct Candidate {
     doc: DocId,
-    score: Score,
+    score: f64,
     is_match: bool,
 }
 
@@ -104,7 +104,7 @@ impl Batch {
     }
 
     /// Those whose score exceeds `needed`, which all do where it is below 0.
-    fn retain(&mut self, needed: Score) {
+    fn retain(&mut self, needed: f64) {
         if needed < 0.0 {
             return;
         }
@@ -123,7 +123,7 @@ impl Batch {
             let is_there = cursor.blocks.doc(at) == candidate.doc;
             // A frequency of 0 scores 0.
             let frequency = cursor.blocks.freq(at) * u32::from(is_there);
-            candidate.score += cursor.weight.score(cursor.norms.fieldnorm_id(candidate.doc), frequency);
+            candidate.score += f64::from(cursor.score_of(candidate.doc, frequency));
             candidate.is_match |= is_there;
         }
     }

@@ -3,6 +3,8 @@
 //! Within a window each word has a bound. Words whose bounds do not exceed the threshold together only add to what the
 //! others find (MAXSCORE, Turtle and Flood, 1995; by windows of blocks as in Chakrabarti, Chaudhuri and Ganti, 2011).
 
+use std::cell::Cell;
+
 use tantivy::{DocId, Score, TERMINATED};
 
 use crate::error::EngineError;
@@ -35,24 +37,16 @@ pub fn unite(
     deadline: &Deadline,
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
-    let mut watch = Watch::new(deadline);
     let mut union = Union::new(cursors, threshold);
-    let all = |_| true;
-    let is_sparse = bits.is_some_and(|bits| bits.len() * SPARSE <= bits.words().len() * 64);
-    while let Some((start, end)) = union.next_window() {
-        watch.block()?;
-        if !union.may_exceed(start, end) {
-            union.next = end + 1;
-            continue;
-        }
-        let end = match bits {
-            Some(bits) if is_sparse => union.search(start, end, (&|doc| bits.contains(doc), &all), visit),
-            Some(bits) => union.search(start, end, (&all, &|doc| bits.contains(doc)), visit),
-            None => union.search(start, end, (&all, &all), visit),
-        };
-        union.next = end + 1;
-    }
-    Ok(())
+    let ended = union.search_all(bits, deadline, visit);
+    // Each window leaves zeros.
+    ZEROS.set(Some(union.scores));
+    ended
+}
+
+thread_local! {
+    /// Nothing but zeros, which are not written for every query: they are as large as the nearest cache of a processor.
+    static ZEROS: Cell<Option<Box<[f64; WINDOW_DOCS]>>> = const { Cell::new(None) };
 }
 
 struct Member<'c, 'a> {
@@ -83,12 +77,12 @@ struct Union<'c, 'a> {
     followers: usize,
     /// The first document that was not looked at.
     next: DocId,
-    threshold: Score,
+    threshold: f64,
     /// The bounds of a window with their members, the least first.
     bounds: Vec<(Score, usize)>,
     /// Sums of the first bounds: of none, of one, and so on.
-    sums: Vec<Score>,
-    scores: Box<[Score; WINDOW_DOCS]>,
+    sums: Vec<f64>,
+    scores: Box<[f64; WINDOW_DOCS]>,
     found: [u64; WINDOW_DOCS / 64],
     /// Of one word's block: positions, and what the word scores there.
     candidates: [(usize, Score); BLOCK_DOCS],
@@ -105,18 +99,40 @@ impl<'c, 'a> Union<'c, 'a> {
         let mut members: Vec<_> = cursors.iter_mut().map(member).collect();
         members.sort_by(|a, b| a.cursor.most.total_cmp(&b.cursor.most));
         let (bounds, sums) = (Vec::with_capacity(members.len()), Vec::with_capacity(members.len() + 1));
-        let (scores, found, candidates) = (Box::new([0.0; WINDOW_DOCS]), [0; WINDOW_DOCS / 64], [(0, 0.0); BLOCK_DOCS]);
+        let scores = ZEROS.take().unwrap_or_else(|| Box::new([0.0; WINDOW_DOCS]));
+        let (found, candidates) = ([0; WINDOW_DOCS / 64], [(0, 0.0); BLOCK_DOCS]);
+        let threshold = f64::from(threshold);
         Self { members, followers: 0, next: 0, threshold, bounds, sums, scores, found, candidates }
+    }
+
+    fn search_all(&mut self, bits: Option<&BitSet>, deadline: &Deadline, visit: Visit<'_>) -> Result<(), EngineError> {
+        let mut watch = Watch::new(deadline);
+        let all = |_| true;
+        let is_sparse = bits.is_some_and(|bits| bits.len() * SPARSE <= bits.words().len() * 64);
+        while let Some((start, end)) = self.next_window() {
+            watch.block()?;
+            if !self.may_exceed(start, end) {
+                self.next = end + 1;
+                continue;
+            }
+            let end = match bits {
+                Some(bits) if is_sparse => self.search(start, end, (&|doc| bits.contains(doc), &all), visit),
+                Some(bits) => self.search(start, end, (&all, &|doc| bits.contains(doc)), visit),
+                None => self.search(start, end, (&all, &all), visit),
+            };
+            self.next = end + 1;
+        }
+        Ok(())
     }
 
     /// From the first document that may be a match as far as the blocks of the leading words go, none of which need be decoded.
     fn next_window(&mut self) -> Option<(DocId, DocId)> {
-        let mut sum: Score = self.members[..self.followers].iter().map(|follower| follower.cursor.most).sum();
+        let mut sum: f64 = self.members[..self.followers].iter().map(|follower| f64::from(follower.cursor.most)).sum();
         let before = self.followers;
         while let Some(next) = self.members.get(self.followers)
-            && sum + next.cursor.most <= self.threshold
+            && sum + f64::from(next.cursor.most) <= self.threshold
         {
-            sum += next.cursor.most;
+            sum += f64::from(next.cursor.most);
             self.followers += 1;
         }
         let (followers, leaders) = self.members.split_at_mut(self.followers);
@@ -148,7 +164,7 @@ impl<'c, 'a> Union<'c, 'a> {
         self.bounds.clear();
         let bounds = self.members.iter_mut().map(|member| member.cursor.most_within(start, end));
         self.bounds.extend(bounds.zip(0..));
-        self.bounds.iter().map(|(bound, _)| bound).sum::<Score>() > self.threshold
+        self.bounds.iter().map(|(bound, _)| f64::from(*bound)).sum::<f64>() > self.threshold
     }
 
     /// After `may_exceed`. Only documents that both of `tests` let through: the first is asked before a document is scored, the other
@@ -165,7 +181,7 @@ impl<'c, 'a> Union<'c, 'a> {
         let mut sum = 0.0;
         self.sums.push(sum);
         for (bound, _) in &self.bounds {
-            sum += bound;
+            sum += f64::from(*bound);
             self.sums.push(sum);
         }
         // With as many of the least bounds no document exceeds the threshold.
@@ -225,10 +241,11 @@ impl<'c, 'a> Union<'c, 'a> {
             let at = self.candidates[number].0;
             let score = member.cursor.score(at);
             self.candidates[kept] = (at, score);
-            kept += usize::from(score + of_others > self.threshold);
+            kept += usize::from(f64::from(score) + of_others > self.threshold);
         }
         for number in 0..kept {
             let (at, score) = self.candidates[number];
+            let score = f64::from(score);
             let doc = self.members[leading].cursor.blocks.doc(at);
             if score + of_others > self.threshold && after(doc) {
                 self.complete(adding, doc, score, visit);
@@ -253,7 +270,7 @@ impl<'c, 'a> Union<'c, 'a> {
                     continue;
                 }
                 let slot = (doc - start) as usize % WINDOW_DOCS;
-                self.scores[slot] += member.cursor.score(at);
+                self.scores[slot] += f64::from(member.cursor.score(at));
                 self.found[slot / 64] |= 1 << (slot % 64);
             }
         }
@@ -272,7 +289,7 @@ impl<'c, 'a> Union<'c, 'a> {
     }
 
     /// Adds what the words of the first `adding` bounds score, and visits a match.
-    fn complete(&mut self, adding: usize, doc: DocId, mut score: Score, visit: Visit<'_>) {
+    fn complete(&mut self, adding: usize, doc: DocId, mut score: f64, visit: Visit<'_>) {
         for at in (0..adding).rev() {
             if score + self.sums[at + 1] <= self.threshold {
                 return;
@@ -281,11 +298,11 @@ impl<'c, 'a> Union<'c, 'a> {
             if bound > 0.0
                 && let Some(of_word) = self.members[member].cursor.seek(doc)
             {
-                score += of_word;
+                score += f64::from(of_word);
             }
         }
         if score > self.threshold {
-            self.threshold = visit(doc, score);
+            self.threshold = f64::from(visit(doc, score as Score));
         }
     }
 }

@@ -81,7 +81,7 @@ pub fn intersect(
     visit: &mut impl FnMut(DocId, Score, Score) -> Score,
 ) -> Result<(), EngineError> {
     let [first, second, others @ ..] = cursors else { return Ok(()) };
-    let others_max = others.iter().map(|other| other.most).sum();
+    let others_max = others.iter().map(|other| f64::from(other.most)).sum();
     let mut watch = Watch::new(deadline);
     let mut pair = Pair::new(first, second, others_max);
     while pair.advance(others, threshold) {
@@ -89,16 +89,16 @@ pub fn intersect(
         'matches: for &(doc, of_pair) in &pair.found {
             let mut score = of_pair;
             for other in others.iter_mut() {
-                if score + others_max <= threshold {
+                if score + others_max <= f64::from(threshold) {
                     continue 'matches;
                 }
                 match other.seek(doc) {
-                    Some(of_word) => score += of_word,
+                    Some(of_word) => score += f64::from(of_word),
                     None => continue 'matches,
                 }
             }
-            if score > threshold {
-                threshold = visit(doc, score, threshold);
+            if score > f64::from(threshold) {
+                threshold = visit(doc, score as Score, threshold);
             }
         }
     }
@@ -110,7 +110,7 @@ struct Pair<'p, 'a> {
     first: &'p mut WordCursor<'a>,
     second: &'p mut WordCursor<'a>,
     /// The most that a match scores by the other words.
-    others_max: Score,
+    others_max: f64,
     is_rare: bool,
     /// The first document that was not looked at.
     next: DocId,
@@ -122,11 +122,11 @@ struct Pair<'p, 'a> {
     /// Where both words have a document that may exceed the threshold.
     likely: Vec<(usize, usize)>,
     /// Matches of this stretch, with their scores.
-    found: Vec<(DocId, Score)>,
+    found: Vec<(DocId, f64)>,
 }
 
 impl<'p, 'a> Pair<'p, 'a> {
-    fn new(first: &'p mut WordCursor<'a>, second: &'p mut WordCursor<'a>, others_max: Score) -> Self {
+    fn new(first: &'p mut WordCursor<'a>, second: &'p mut WordCursor<'a>, others_max: f64) -> Self {
         let is_rare = first.blocks.doc_freq() < second.blocks.doc_freq() / SEEK_RATIO;
         let most_by_frequency = [first.most_by_frequency(), second.most_by_frequency()];
         let (table, likely, found) =
@@ -154,7 +154,8 @@ impl<'p, 'a> Pair<'p, 'a> {
         let doc = self.first.blocks.doc(from);
         // Only behind its last document a word has none at or after what is looked for.
         let Some((_, end_of_second)) = self.second.next_block(doc) else { return false };
-        if self.first.ahead.most + self.second.ahead.most + self.others_max <= threshold {
+        let of_pair = f64::from(self.first.ahead.most) + f64::from(self.second.ahead.most);
+        if of_pair + self.others_max <= f64::from(threshold) {
             self.next = end.min(end_of_second) + 1;
         } else {
             self.compare_blocks(from, threshold);
@@ -164,33 +165,34 @@ impl<'p, 'a> Pair<'p, 'a> {
 
     /// Whether a document of this stretch, which is one of the first word's blocks, may score more than `threshold`.
     fn may_exceed(&mut self, (start, end): (DocId, DocId), others: &mut [WordCursor<'_>], threshold: Score) -> bool {
-        let of_first = self.first.ahead.most;
+        let (of_first, threshold) = (f64::from(self.first.ahead.most), f64::from(threshold));
         if threshold <= 0.0 {
             return true;
         }
-        if of_first + self.second.most + self.others_max <= threshold {
+        if of_first + f64::from(self.second.most) + self.others_max <= threshold {
             return false;
         }
-        let of_pair = of_first + self.second.most_within(start, end);
-        of_pair + self.others_max > threshold
-            && of_pair + others.iter_mut().map(|other| other.most_within(start, end)).sum::<Score>() > threshold
+        let of_pair = of_first + f64::from(self.second.most_within(start, end));
+        let of_other = |other: &mut WordCursor<'_>| f64::from(other.most_within(start, end));
+        of_pair + self.others_max > threshold && of_pair + others.iter_mut().map(of_other).sum::<f64>() > threshold
     }
 
     /// The block of the first word from `from` on, document by document.
     fn seek_each(&mut self, from: usize, threshold: Score) {
         let first = &*self.first;
-        let beside = self.second.most + self.others_max;
+        let threshold = f64::from(threshold);
+        let beside = f64::from(self.second.most) + self.others_max;
         let least = least_frequency(&self.most_by_frequency[0], threshold - beside);
         for at in from..first.blocks.block_len() {
             if first.blocks.freq(at) < least {
                 continue;
             }
-            let score = first.score(at);
+            let score = f64::from(first.score(at));
             let doc = first.blocks.doc(at);
             if score + beside > threshold
                 && let Some(of_second) = self.second.seek(doc)
             {
-                self.found.push((doc, score + of_second));
+                self.found.push((doc, score + f64::from(of_second)));
             }
         }
     }
@@ -206,13 +208,13 @@ impl<'p, 'a> Pair<'p, 'a> {
         let [of_first, of_second] = &self.most_by_frequency;
         let both = self.table.common().map(|(first, second)| (from + first, at + second));
         self.likely.extend(both.filter(|&(first, second)| {
-            let at_most = most_of(of_first, self.first.blocks.freq(first))
-                + most_of(of_second, self.second.blocks.freq(second))
-                + self.others_max;
-            at_most > threshold
+            let of_pair = f64::from(most_of(of_first, self.first.blocks.freq(first)))
+                + f64::from(most_of(of_second, self.second.blocks.freq(second)));
+            of_pair + self.others_max > f64::from(threshold)
         }));
         let scored = self.likely.iter().map(|&(first, second)| {
-            (self.first.blocks.doc(first), self.first.score(first) + self.second.score(second))
+            let score = f64::from(self.first.score(first)) + f64::from(self.second.score(second));
+            (self.first.blocks.doc(first), score)
         });
         self.found.extend(scored);
     }

@@ -14,7 +14,7 @@ use crate::full_text::plan::{QueryPlan, SortField};
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::run::collect::{Collected, Segments, Visible, rounded, visit_all, visit_blocks};
+use crate::full_text::query::run::collect::{Collected, Segments, Visible, visit_all, visit_blocks};
 use crate::full_text::query::run::ordered::sort_column::{BOOLEAN, MISSING, SortColumn, code_of, code_of_text};
 use crate::full_text::query::run::ordered::sort_position::Position;
 use crate::full_text::query::run::ordered::sort_values::SortValue;
@@ -274,7 +274,7 @@ fn collect_segment(
         visit_all(reader, weight, deadline, |doc, score| {
             if visible.shows(doc) {
                 collected.total += 1;
-                let score = rounded(score());
+                let score = score();
                 collected.max_score = collected.max_score.max(score);
                 first.offer(doc, leading.value(doc, score), score);
             }

@@ -1,7 +1,8 @@
 //! The cost of the search for a query's best matches, before it begins: roughly, and rather too much.
 
-use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, EmptyQuery, Occur, Query, TermQuery};
+use tantivy::query::{Bm25StatisticsProvider, EmptyQuery, Query, TermQuery};
 
+use crate::full_text::query::boolean::bool_query::BoolQuery;
 use crate::full_text::query::run::statistics::RangeStatistics;
 use crate::full_text::query::words::exact_phrase::ExactPhraseQuery;
 
@@ -28,7 +29,7 @@ fn nanos_of(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> tantivy:
         let documents = phrase.terms().map(|term| statistics.doc_freq(term)).collect::<tantivy::Result<Vec<_>>>()?;
         return Ok(nanos_of_phrase(&documents));
     }
-    if let Some(boolean) = query.downcast_ref::<BooleanQuery>()
+    if let Some(boolean) = query.downcast_ref::<BoolQuery>()
         && let Some(cost) = of_terms(boolean, statistics)?
     {
         return Ok(cost);
@@ -37,17 +38,14 @@ fn nanos_of(query: &dyn Query, statistics: &RangeStatistics<'_, '_>) -> tantivy:
 }
 
 /// A union or an intersection of terms; `None` for anything else.
-fn of_terms(boolean: &BooleanQuery, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<Option<u64>> {
-    let mut occurs = Vec::new();
+fn of_terms(boolean: &BoolQuery, statistics: &RangeStatistics<'_, '_>) -> tantivy::Result<Option<u64>> {
     let mut documents = Vec::new();
-    for (occur, clause) in boolean.clauses() {
+    for (_, clause) in boolean.clauses() {
         let Some(term) = clause.downcast_ref::<TermQuery>() else { return Ok(None) };
-        occurs.push(*occur);
         documents.push(statistics.doc_freq(term.term())?);
     }
-    let is_all = |wanted: Occur| occurs.iter().all(|occur| *occur == wanted);
-    let is_known = is_all(Occur::Must) || is_all(Occur::Should);
-    Ok(is_known.then(|| nanos_of_words(is_all(Occur::Must), &documents)))
+    let every = boolean.is_intersection();
+    Ok((every || boolean.is_union()).then(|| nanos_of_words(every, &documents)))
 }
 
 /// A union of words, or an intersection, by the number of documents of each; in nanoseconds.

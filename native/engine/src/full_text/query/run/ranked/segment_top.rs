@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use tantivy::{DocId, Score};
 
 use crate::full_text::query::constant_docs::Level;
-use crate::full_text::query::run::collect::{Scored, rounded};
+use crate::full_text::query::run::collect::Scored;
 use crate::full_text::segment_columns::SegmentColumns;
 
 /// Ties of one segment whose keys are looked up; for more, the least keys of blocks are worth their reading.
@@ -64,7 +64,6 @@ impl<'a> SegmentTop<'a> {
 
     /// Takes a visible match.
     pub fn take(&mut self, doc: DocId, score: Score) {
-        let score = rounded(score);
         self.max_score = self.max_score.max(score);
         if self.wanted == 0 || score < self.floor {
             return;
@@ -97,7 +96,7 @@ impl<'a> SegmentTop<'a> {
     /// Takes visible matches of one score: all of `docs` that are not in `others`.
     pub fn take_alike(&mut self, docs: &Level, others: Option<&Level>, score: Score) {
         let is_taken = |doc: DocId| others.is_none_or(|others| !others.contains(doc));
-        if rounded(score) < self.floor {
+        if score < self.floor {
             return;
         }
         if docs.len() <= TIES_READ as usize {
@@ -108,12 +107,11 @@ impl<'a> SegmentTop<'a> {
             });
             return;
         }
-        let rounded = rounded(score);
-        self.max_score = self.max_score.max(rounded);
+        self.max_score = self.max_score.max(score);
         for (block, least_key) in self.columns.blocks_by_key() {
             let worst = self.best.peek().filter(|_| self.best.len() == self.wanted).map(|worst| &worst.0);
-            let is_full = worst.is_some_and(|worst| (worst.score, least_key) > (rounded, worst.key_rank));
-            if is_full || rounded < self.floor || self.wanted == 0 {
+            let is_full = worst.is_some_and(|worst| (worst.score, least_key) > (score, worst.key_rank));
+            if is_full || score < self.floor || self.wanted == 0 {
                 break;
             }
             docs.for_each_within(block, |doc| {

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use tantivy::query::{
-    Bm25StatisticsProvider, BooleanQuery, BoostQuery, EmptyQuery, EnableScoring, Occur, Query, TermQuery, Weight,
-};
+use tantivy::query::{Bm25StatisticsProvider, BoostQuery, EmptyQuery, EnableScoring, Occur, Query, TermQuery, Weight};
 
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::plan::QueryPlan;
+use crate::full_text::query::boolean::bool_query::{BoolQuery, seek_weight_of};
+use crate::full_text::query::boolean::seek_scorer::SeekWeight;
 use crate::full_text::query::compile::compile_plan::compile_parts;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::filter::filter_bits::{BitsQuery, known_filter_bits};
 use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::query::run::ranked::cost_model::expected_nanos;
-use crate::full_text::query::run::ranked::seek_scorer::SeekWeight;
 use crate::full_text::query::run::statistics::RangeStatistics;
 use crate::full_text::query::words::word_search::{
     FoundWords, KnownFrequencies, WordSearch, average_length, written_average,
@@ -135,7 +134,7 @@ impl TopKBuilder<'_, '_, '_> {
         let statistics = KnownFrequencies { words: found, others: self.statistics };
         let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.view.searcher);
         let weight = scored.weight(scoring).map_err(tantivy_failed)?;
-        let points = SeekWeight::of_clauses(scored, scoring).map_err(tantivy_failed)?;
+        let points = seek_weight_of(scored, scoring).map_err(tantivy_failed)?;
         let documents = documents_read(scored, &statistics).map_err(tantivy_failed)?;
         let all = statistics.total_num_docs().map_err(tantivy_failed)?.max(1);
         let share = documents.map(|documents| documents as f64 / all as f64);
@@ -146,10 +145,8 @@ impl TopKBuilder<'_, '_, '_> {
 
     /// Whether Tantivy skips what cannot reach the best matches: unions and intersections of terms whose bounds hold.
     fn can_skip(&self, query: &dyn Query) -> tantivy::Result<bool> {
-        let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return self.is_bounded(query) };
-        let all_are = |wanted: Occur| boolean.clauses().iter().all(|(occur, _)| *occur == wanted);
-        let is_union = all_are(Occur::Should) && boolean.get_minimum_number_should_match() <= 1;
-        if !is_union && !all_are(Occur::Must) {
+        let Some(boolean) = query.downcast_ref::<BoolQuery>() else { return self.is_bounded(query) };
+        if !boolean.is_union() && !boolean.is_intersection() {
             return Ok(false);
         }
         for (_, clause) in boolean.clauses() {
@@ -184,12 +181,9 @@ fn matches_at_least(query: &dyn Query, statistics: &dyn Bm25StatisticsProvider) 
     if let Some(term) = query.downcast_ref::<TermQuery>() {
         return statistics.doc_freq(term.term());
     }
-    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return Ok(0) };
+    let Some(boolean) = query.downcast_ref::<BoolQuery>().filter(|boolean| boolean.is_union()) else { return Ok(0) };
     let mut most = 0;
-    for (occur, clause) in boolean.clauses() {
-        if *occur != Occur::Should || boolean.get_minimum_number_should_match() > 1 {
-            return Ok(0);
-        }
+    for (_, clause) in boolean.clauses() {
         most = most.max(matches_at_least(&**clause, statistics)?);
     }
     Ok(most)
@@ -201,7 +195,7 @@ fn documents_read(query: &dyn Query, statistics: &dyn Bm25StatisticsProvider) ->
     if let Some(term) = query.downcast_ref::<TermQuery>() {
         return statistics.doc_freq(term.term()).map(Some);
     }
-    let Some(boolean) = query.downcast_ref::<BooleanQuery>() else { return Ok(None) };
+    let Some(boolean) = query.downcast_ref::<BoolQuery>() else { return Ok(None) };
     let (mut least, mut sum) = (None, 0);
     for (occur, clause) in boolean.clauses() {
         let Some(documents) = documents_read(&**clause, statistics)? else { return Ok(None) };

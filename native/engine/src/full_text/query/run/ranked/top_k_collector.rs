@@ -8,10 +8,10 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::plan::QueryPlan;
+use crate::full_text::query::boolean::seek_scorer::SeekScorer;
 use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible, rounded, visit_scorer};
-use crate::full_text::query::run::ranked::seek_scorer::SeekScorer;
+use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible, visit_scorer};
 use crate::full_text::query::run::ranked::segment_top::SegmentTop;
 use crate::full_text::query::run::ranked::top_k::{Apart, Conditions, HitSource, TopKQuery};
 use crate::full_text::query::words::word_search::WordSearch;
@@ -21,19 +21,9 @@ use sundew_base::bit_set::BitSet;
 /// Scoring one document by itself costs about as much as this many steps of a walk.
 const POINT_COST: u64 = 8;
 
-/// A score below any that is rounded to `rounded`.
-fn below_rounded(rounded: Score) -> Score {
-    if rounded.is_finite() {
-        rounded
-            - rounded.abs() * Score::EPSILON * (1 << crate::full_text::query::run::collect::SCORE_BITS_ROUNDED) as Score
-    } else {
-        rounded
-    }
-}
-
 /// Just below the floor: a match of the same score may have the lesser key.
 fn threshold_of(floor: Score) -> Score {
-    below_rounded(floor).next_down()
+    floor.next_down()
 }
 
 /// One segment of the search.
@@ -97,8 +87,7 @@ fn first_floor(segments: Segments<'_>, query: &TopKQuery, plan: &QueryPlan, coun
     }
     let shown = segments.iter().filter(|(_, reader, columns)| Visible::new(reader, columns, plan).shows_all());
     let shown: Vec<u32> = shown.map(|(segment, ..)| segment).collect();
-    let reached = words.reached(plan.offset + plan.limit, &shown);
-    reached.map_or(Score::MIN, rounded)
+    words.reached(plan.offset + plan.limit, &shown).unwrap_or(Score::MIN)
 }
 
 /// Forgets the matches that have `wanted` better ones, and gives the least score that may still be among those.
