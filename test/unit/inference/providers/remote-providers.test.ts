@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { generationRequest } from '../../../../src/inference/generation/generation-request.ts';
 import { textMessage } from '../../../../src/inference/generation/prompt/chat-message.ts';
 import { signedHeaders } from '../../../../src/inference/providers/remote/sign-request.ts';
+import { type Clock, systemClock } from '../../../../src/lib/clock.ts';
 import { readProviderConfig } from '../../../../src/provider-config/provider-config.ts';
 import {
   ModelService,
@@ -157,7 +158,9 @@ describe('an embedder of another service', () => {
     const hung = Promise.withResolvers<Response>();
     service.always = () => hung.promise;
     const entries = { openai: { timeoutMs: 100 } };
-    const embedder = openProviders({ credentials, entries }).embedder(configFor('openai', service));
+    // Three attempts, with pauses in between: time passes twenty times as fast.
+    const clock: Clock = { ...systemClock, after: (delayMs, callback) => systemClock.after(delayMs / 20, callback) };
+    const embedder = openProviders({ credentials, clock, entries }).embedder(configFor('openai', service));
     await expect(embedder.embed(['a'], 'RETRIEVAL_DOCUMENT', call)).rejects.toThrow('did not answer within 100 ms');
     const stop = new AbortController();
     const patient = embedderOf('openai', service).embed(['a'], 'RETRIEVAL_DOCUMENT', providerCall(stop.signal));
