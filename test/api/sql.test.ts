@@ -69,6 +69,30 @@ describe('SQL over relational tables', () => {
     expect(await rows('SELECT born + 10 AS more FROM authors WHERE name = ?', ['Max'])).toEqual([['9007199254741002']]);
   });
 
+  test('shows what is beyond the range of doubles as text, not as null', async () => {
+    const statement =
+      'SELECT sum(born) * 1e308 AS more, -1e308 * 10 AS less, max(price) AS none FROM authors, books WHERE 1';
+    expect(await rows(statement)).toEqual([['Infinity', '-Infinity', 0.2]]);
+  });
+
+  test.each([1, 12])('has numbers of their columns, however a row has written them, over %p ranges', async (ranges) => {
+    const name = `numbers${ranges}`;
+    const properties = { i: { type: 'integer' }, n: { type: 'number' }, u: { type: 'integer', unique: true } };
+    await server.send('POST', `/db/v1/tables/${name}`, { ...table(properties), num_shards: ranges });
+    const inserts =
+      '{"a": {"i": 7, "n": 7, "u": 1}, "b": {"i": 7.0, "n": 7.0}, "c": {"i": 70e-1, "n": 7.5}, "d": {"i": 1e22, "n": 1e22}, "e": {}}';
+    const batch = `{"inserts": ${inserts}}`;
+    expect((await server.send('POST', `/db/v1/tables/${name}/batch`, batch)).status).toBe(201);
+    expect(await rows(`SELECT _id, i / 2 AS i, n / 2 AS n, typeof(i) AS t FROM ${name} ORDER BY _id`)).toEqual([
+      ['a', 3, 3.5, 'integer'],
+      ['b', 3, 3.5, 'integer'],
+      ['c', 3, 3.75, 'integer'],
+      ['d', 5e21, 5e21, 'real'],
+      ['e', null, null, 'null'],
+    ]);
+    expect(await rows(`SELECT _id FROM ${name} WHERE u = 1 AND n = 7`)).toEqual([['a']]);
+  });
+
   test('finds unique values and references by their indexes', async () => {
     const plan = JSON.stringify(await rows("EXPLAIN QUERY PLAN SELECT name FROM authors WHERE email = 'ada@x'"));
     expect(plan).toContain('USING INDEX column_email');
@@ -93,6 +117,7 @@ describe('SQL over relational tables', () => {
     'SELECT 1 AS a, 2 AS a',
     'SELECT name FROM authors WHERE born = ?',
     'SELECT 1; SELECT 2',
+    'SELECT _id FROM authors \0 WHERE born = 1815',
     'SELEC',
     '',
   ])('refuses %j and changes nothing', async (statement) => {

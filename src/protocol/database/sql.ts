@@ -13,6 +13,8 @@ export const sqlRequest = Type.Object({
 export const sqlResponse = Type.Object({
   columns: Type.Array(Type.String()),
   rows: Type.Array(
-    Type.Array(Type.Unknown(), { description: 'In the order of the columns; integers beyond 2^53 are texts.' }),
+    Type.Array(Type.Unknown(), {
+      description: 'In the order of the columns; integers beyond 2^53 and infinite numbers are texts.',
+    }),
   ),
 });

@@ -1,5 +1,5 @@
 import { constants, Database } from 'bun:sqlite';
-import type { SqlAnswer, SqlOrder, SqlTable } from './sql-order.ts';
+import type { SqlAnswer, SqlColumn, SqlOrder, SqlTable } from './sql-order.ts';
 
 /**
  * Entry of the process that runs statements of SQL, one at a time. The server ends it when a statement takes too long; when
@@ -48,9 +48,10 @@ function open({ attached, copied, memoryBytesMax }: Extract<SqlOrder, { kind: 'o
   database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   const schemas = showTables(database, attached, copied);
   for (const table of copied) {
-    const columns = ['_id TEXT PRIMARY KEY', ...table.columns.map(quoted)];
+    const columns = ['_id TEXT PRIMARY KEY', ...table.columns.map(({ name }) => quoted(name))];
     database.run(`CREATE TEMP TABLE ${quoted(table.name)} (${columns.join(', ')}) WITHOUT ROWID`);
-    for (const name of table.indexed) {
+    for (const { name, isIndexed } of table.columns) {
+      if (!isIndexed) continue;
       const index = quoted(`column_${table.name}_${name}`);
       database.run(`CREATE INDEX temp.${index} ON ${quoted(table.name)} (${quoted(name)})`);
     }
@@ -66,7 +67,7 @@ function open({ attached, copied, memoryBytesMax }: Extract<SqlOrder, { kind: 'o
 }
 
 function takeRows(database: Database, { table, rows }: Extract<SqlOrder, { kind: 'rows' }>): SqlAnswer {
-  const values = ['?1', ...table.columns.map((name) => `json_extract(?2, '$.${name}')`)];
+  const values = ['?1', ...table.columns.map((column) => columnValue(column, '?2'))];
   const insert = database.query(`INSERT INTO temp.${quoted(table.name)} VALUES (${values.join(', ')})`);
   for (const [key, body] of rows) insert.run(key, body);
   return { taken: true };
@@ -134,16 +135,28 @@ function lengthOf(value: unknown): number {
 
 const integerMax = 2n ** 53n;
 
-/** Integers beyond 2^53, which no document can hold, are text: JSON would round them. */
+/** Integers beyond 2^53 and infinite numbers are text: JSON would round the former and has null for the latter. */
 function shown(value: unknown): unknown {
   if (typeof value === 'bigint') return value >= -integerMax && value <= integerMax ? Number(value) : String(value);
+  if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
   return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value;
 }
 
-/** The key and each column, as the indexes of the ranges have them. */
-function columnsOf(columns: readonly string[]): string {
-  const values = columns.map((name) => `json_extract(CAST(body AS TEXT), '$.${name}') AS ${quoted(name)}`);
+function columnsOf(columns: readonly SqlColumn[]): string {
+  const values = columns.map((column) => `${columnValue(column, 'CAST(body AS TEXT)')} AS ${quoted(column.name)}`);
   return ['CAST(key AS TEXT) AS _id', ...values].join(', ');
+}
+
+/**
+ * The value of a column, of its type whatever the row has written: equal numbers divide alike, 7 as 7.0. An indexed one is taken
+ * as it is written, which is how the indexes of the ranges have it.
+ */
+function columnValue({ name, type, isIndexed }: SqlColumn, body: string): string {
+  const value = `json_extract(${body}, '$.${name}')`;
+  if (type === 'number') return `CAST(${value} AS REAL)`;
+  if (type !== 'integer' || isIndexed) return value;
+  // Numbers beyond 2^53, such as 1e22, stay doubles.
+  return `iif(abs(${value}) <= ${integerMax}, CAST(${value} AS INTEGER), ${value})`;
 }
 
 function quoted(name: string): string {

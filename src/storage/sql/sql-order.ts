@@ -1,7 +1,14 @@
 /** A relational table as a statement sees it: its key and these columns. */
 export interface SqlTable {
   name: string;
-  columns: readonly string[];
+  columns: readonly SqlColumn[];
+}
+
+export interface SqlColumn {
+  name: string;
+  type: 'string' | 'integer' | 'number' | 'boolean';
+  /** Its values are looked up by an index. */
+  isIndexed: boolean;
 }
 
 /** The messages to the process that runs SQL, one after another. Plain data. */
@@ -10,8 +17,8 @@ export type SqlOrder =
       kind: 'open';
       /** Tables that are read where they lie, in the file of each of their ranges. */
       attached: readonly (SqlTable & { files: readonly string[] })[];
-      /** Tables whose rows are sent; of the columns in `indexed` the values are looked up. */
-      copied: readonly (SqlTable & { indexed: readonly string[] })[];
+      /** Tables whose rows are sent. */
+      copied: readonly SqlTable[];
       /** That SQLite may take. */
       memoryBytesMax: number;
     }

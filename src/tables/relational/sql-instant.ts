@@ -77,7 +77,7 @@ export class SqlInstant {
         ...sqlTable(table),
         files: table.ranges.map(({ rangeId }) => storage.rangeFile(rangeId)),
       })),
-      copied: copied.map((table) => ({ ...sqlTable(table), indexed: indexedColumns(table) })),
+      copied: copied.map(sqlTable),
       memoryBytesMax: limits.sqlMemoryBytesMax,
     });
     return heads;
@@ -117,12 +117,12 @@ export class SqlInstant {
 }
 
 function sqlTable({ name, settings }: Table): SqlTable {
-  return { name, columns: relationalColumns(settings.schema).map((column) => column.name) };
-}
-
-function indexedColumns({ settings }: Table): string[] {
-  const columns = relationalColumns(settings.schema);
-  return columns.flatMap(({ name, isUnique, references }) => (isUnique || references ? [name] : []));
+  const columns = relationalColumns(settings.schema).map(({ name, type, isUnique, references }) => ({
+    name,
+    type,
+    isIndexed: isUnique || references !== undefined,
+  }));
+  return { name, columns };
 }
 
 function rowsOf(frame: DocumentFrame) {

@@ -117,6 +117,9 @@ function reasonOf(error: unknown, withheld: ReadonlyMap<string, ServiceError>): 
 const opaque = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
 
 function checkStatement(sql: string): void {
+  if (sql.includes('\0')) {
+    throw new ServiceError('invalid_query', 'sql: SQLite ends a statement at the character U+0000; leave it out');
+  }
   if (!readOnly.test(sql)) {
     throw new ServiceError('invalid_query', 'sql: only SELECT, WITH, VALUES and EXPLAIN QUERY PLAN are run');
   }
