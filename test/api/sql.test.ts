@@ -91,6 +91,7 @@ describe('SQL over relational tables', () => {
       ['e', null, null, 'null'],
     ]);
     expect(await rows(`SELECT _id FROM ${name} WHERE u = 1 AND n = 7`)).toEqual([['a']]);
+    expect(await rows(`SELECT _id FROM ${name} WHERE n = ? OR i = ? OR u = ?`, ['7', '7', '1'])).toEqual([]);
   });
 
   test('finds unique values and references by their indexes', async () => {

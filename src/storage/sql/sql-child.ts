@@ -153,7 +153,8 @@ function columnsOf(columns: readonly SqlColumn[]): string {
  */
 function columnValue({ name, type, isIndexed }: SqlColumn, body: string): string {
   const value = `json_extract(${body}, '$.${name}')`;
-  if (type === 'number') return `CAST(${value} AS REAL)`;
+  // The sign takes from the cast that texts would be compared with it as numbers, as with no other column.
+  if (type === 'number') return `+CAST(${value} AS REAL)`;
   if (type !== 'integer' || isIndexed) return value;
   // Numbers beyond 2^53, such as 1e22, stay doubles.
   return `iif(abs(${value}) <= ${integerMax}, CAST(${value} AS INTEGER), ${value})`;
