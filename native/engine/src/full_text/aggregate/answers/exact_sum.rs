@@ -140,12 +140,31 @@ impl ExactSum {
         Some(all.large.value() * LARGE_UNIT).filter(|value| value.is_finite())
     }
 
-    /// The nearest double, and the nearest to what it misses.
-    pub fn parts(&self) -> Option<(f64, f64)> {
-        let high = self.value()?;
-        let mut rest = self.clone();
-        rest.add_float(-high);
-        Some((high, rest.value()?))
+    /// `times` this sum less the square of `other`, rounded once; `None` when one of these is beyond the range of doubles.
+    pub fn times_less_square(&self, times: u64, other: &Self) -> Option<f64> {
+        self.value().zip(other.value())?;
+        let mut difference = Self::default();
+        for piece in self.pieces() {
+            difference.add_times(piece, times as i64);
+        }
+        let pieces = other.pieces();
+        for left in &pieces {
+            for right in &pieces {
+                let product = left * right;
+                difference.add_float(-product);
+                difference.add_float(-left.mul_add(*right, -product));
+            }
+        }
+        difference.value()
+    }
+
+    /// Doubles that are this sum together.
+    fn pieces(&self) -> Vec<f64> {
+        let mut all = self.clone();
+        let integer = std::mem::take(&mut all.integer);
+        all.add_pieces(integer);
+        let large = all.large.partials.iter().map(|partial| partial * LARGE_UNIT);
+        all.small.partials.iter().copied().chain(large).collect()
     }
 }
 
@@ -284,7 +303,7 @@ mod tests {
         left.add_times(numbers[0], 1000);
         left.add_square_times(numbers[0], 1000);
         assert_eq!(at_once.value(), left.value());
-        assert_eq!(at_once.parts(), left.parts());
+        assert_eq!(at_once.times_less_square(3, &left), left.times_less_square(3, &at_once));
     }
 
     #[test]

@@ -90,15 +90,8 @@ impl NumberSummary {
             return None;
         }
         let count = self.count as f64;
-        let (sum, sum_rest) = self.sum.parts()?;
-        let (squares, squares_rest) = self.squares.parts()?;
-        // count * squares - sum * sum, with what each rounding lost.
-        let left = count * squares;
-        let left_rest = count.mul_add(squares, -left) + count * squares_rest;
-        let right = sum * sum;
-        let right_rest = sum.mul_add(sum, -right) + 2.0 * sum * sum_rest;
-        let difference = (left - right) + (left_rest - right_rest);
-        Some((difference / count / count).max(0.0)).filter(|variance| variance.is_finite())
+        let difference = self.squares.times_less_square(self.count, &self.sum)?;
+        Some((difference / count / count).max(0.0))
     }
 
     fn extreme(&self, number: f64) -> Value {
@@ -154,6 +147,16 @@ mod tests {
             halves.add(NumberMetric::Stats, number);
         }
         assert_eq!(halves.to_json(NumberMetric::Stats)["variance"], 0.0625);
+        let mut microseconds = NumberSummary::default();
+        for number in [1_792_345_678_901_234.0, 1_792_345_678_901_235.0, 1_792_345_678_901_235.0] {
+            microseconds.add(NumberMetric::Stats, number);
+        }
+        assert_eq!(microseconds.to_json(NumberMetric::Stats)["variance"], 2.0 / 9.0);
+        let mut largest = NumberSummary::default();
+        for below in [0.0, 1.0, 0.0, 1.0, 1.0] {
+            largest.add(NumberMetric::Stats, 9_007_199_254_740_992.0 - below);
+        }
+        assert_eq!(largest.to_json(NumberMetric::Stats)["variance"], 0.24);
     }
 
     #[test]
