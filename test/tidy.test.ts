@@ -241,7 +241,7 @@ const beforeMarkdown = /(?:\b(?:description|summary|help):\s*|Help =\s*)['"`]$/;
 
 /** Texts of documents, and languages in which a backtick means something. */
 const backticksAllowed =
-  /^src\/(?:protocol\/|observability\/metric-definitions|config\/(?:value-kind|named-sections\/provider-options)|cli\/(?:demo\/|arguments)|query\/foreign\/sql-filter|inference\/generation\/tools\/tool-call-format)/;
+  /^src\/(?:protocol\/|observability\/metric-definitions|config\/(?:value-kind|named-sections\/provider-options)|cli\/(?:demo\/|arguments)|query\/foreign\/sql-filter|tables\/relational\/sql-names|inference\/generation\/tools\/tool-call-format)/;
 
 /** STYLE.md: names in messages stand between double quotes. */
 function namesInBackticks(sources: readonly Source[]): string[] {

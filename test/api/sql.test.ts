@@ -115,6 +115,9 @@ describe('SQL over relational tables', () => {
     'SELECT * FROM sundew_range_1.documents, authors',
     'SELECT * FROM plain',
     'SELECT nothing FROM authors',
+    'SELECT "nothing" FROM authors',
+    'SELECT _id FROM authors WHERE "bron" = 1815',
+    `SELECT _id FROM authors WHERE "a""b" = 'a"b'`,
     'SELECT 1 AS a, 2 AS a',
     'SELECT name FROM authors WHERE born = ?',
     'SELECT 1; SELECT 2',
@@ -162,6 +165,19 @@ describe('SQL over relational tables', () => {
     }
   });
 
+  test('reads tables beside one another that are copied, whatever they and their columns are called', async () => {
+    const broad = (properties: object) => ({ ...table(properties), num_shards: 12 });
+    const unique = { ...text, unique: true };
+    await server.send('POST', '/db/v1/tables/broad', broad({ b_c: unique }));
+    await server.send('POST', '/db/v1/tables/broad_b', broad({ c: unique }));
+    await server.send('POST', '/db/v1/tables/column_broad_b_c', table({ c: text }));
+    for (const name of ['broad', 'broad_b', 'column_broad_b_c']) {
+      await server.send('POST', `/db/v1/tables/${name}/batch`, { inserts: { [name]: {} } });
+    }
+    const statement = 'SELECT a._id AS a, b._id AS b, c._id AS c FROM broad a, "broad_b" b, column_broad_b_c AS "c"';
+    expect(await rows(statement)).toEqual([['broad', 'broad_b', 'column_broad_b_c']]);
+  });
+
   test('takes a word of its grammar for no table', async () => {
     for (const [name, inserts] of Object.entries({ Case: { big: { name: 'B' } }, case: { small: { name: 's' } } })) {
       expect((await server.send('POST', `/db/v1/tables/${name}`, table({ name: text }))).status).toBe(200);
@@ -204,7 +220,7 @@ describe('SQL over relational tables', () => {
     expect(
       await rows('SELECT w.n AS n, a.name AS name FROM wide w JOIN authors a ON a._id = ? WHERE w.n = 77', ['m']),
     ).toEqual([[77, 'Max']]);
-    expect(JSON.stringify(await rows('EXPLAIN QUERY PLAN SELECT b FROM wide WHERE n = 5'))).toContain('column_wide_n');
+    expect(JSON.stringify(await rows('EXPLAIN QUERY PLAN SELECT b FROM wide WHERE n = 5'))).toContain('n of wide');
     expect((await sql('SELECT * FROM documents, wide')).body).toMatchObject({ code: 'invalid_query' });
     expect((await sql('DELETE FROM wide')).body).toMatchObject({ code: 'invalid_query' });
   });

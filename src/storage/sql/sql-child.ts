@@ -52,7 +52,8 @@ function open({ attached, copied, memoryBytesMax }: Extract<SqlOrder, { kind: 'o
     database.run(`CREATE TEMP TABLE ${quoted(table.name)} (${columns.join(', ')}) WITHOUT ROWID`);
     for (const { name, isIndexed } of table.columns) {
       if (!isIndexed) continue;
-      const index = quoted(`column_${table.name}_${name}`);
+      // No name of a table or a column has a space.
+      const index = quoted(`${name} of ${table.name}`);
       database.run(`CREATE INDEX temp.${index} ON ${quoted(table.name)} (${quoted(name)})`);
     }
   }
@@ -100,7 +101,8 @@ function showTables(database: Database, tables: readonly AttachedTable[], others
 }
 
 function runStatement(database: Database, order: Extract<SqlOrder, { kind: 'run' }>): SqlAnswer {
-  const { sql, parameters, rowsMax, bytesMax } = order;
+  const { sql, checked, parameters, rowsMax, bytesMax } = order;
+  database.prepare(checked).finalize();
   const statement = database.prepare(sql).safeIntegers(true);
   if (statement.paramsCount !== parameters.length) {
     const reason = `the statement has ${statement.paramsCount} parameters, and ${parameters.length} are given`;

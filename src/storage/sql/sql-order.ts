@@ -26,6 +26,8 @@ export type SqlOrder =
   | {
       kind: 'run';
       sql: string;
+      /** The same statement in a spelling in which a name that is not there is an error; it is not run. */
+      checked: string;
       parameters: readonly (string | number | boolean | null)[];
       rowsMax: number;
       /** Of the rows as JSON. */

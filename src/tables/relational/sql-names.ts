@@ -1,6 +1,6 @@
 /** Texts and comments, then names in double quotes, backquotes or brackets, then words. */
 const tokens =
-  /'(?:[^']|'')*'|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"([^"]*)"|`([^`]*)`|\[([^\]]*)\]|([\p{L}_][\p{L}\p{M}\p{Nd}_$]*)/gu;
+  /'(?:[^']|'')*'|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"((?:[^"]|"")*)"|`([^`]*)`|\[([^\]]*)\]|([\p{L}_][\p{L}\p{M}\p{Nd}_$]*)/gu;
 
 /** Words of SQLite's grammar that name nothing unless they are quoted. */
 const reserved = new Set(
@@ -12,10 +12,7 @@ const reserved = new Set(
   ).split(' '),
 );
 
-/**
- * Every name that a statement of SQL contains, as it is spelled there: of tables, columns, functions and aliases. A doubled quote
- * ends a name: no table has one.
- */
+/** Every name that a statement of SQL contains, as it is spelled there: of tables, columns, functions and aliases. */
 export function namesIn(sql: string): Set<string> {
   const names = new Set<string>();
   for (const [, doubled, backquoted, bracketed, word] of sql.matchAll(tokens)) {
@@ -24,4 +21,14 @@ export function namesIn(sql: string): Set<string> {
     else if (word !== undefined && !reserved.has(word.toLowerCase())) names.add(word);
   }
   return names;
+}
+
+/**
+ * The statement with backquotes in place of double quotes. SQLite takes a name in double quotes that it does not find for a text, so
+ * that a misspelled column is compared as one; in backquotes it is an error.
+ */
+export function withBackquotes(sql: string): string {
+  return sql.replaceAll(tokens, (token: string, doubled?: string) =>
+    doubled === undefined ? token : `\`${doubled.replaceAll('""', '"').replaceAll('`', '``')}\``,
+  );
 }

@@ -7,7 +7,7 @@ import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
 import { isRelational } from './relational-schema.ts';
 import { SqlInstant, type SqlStorage } from './sql-instant.ts';
-import { namesIn } from './sql-names.ts';
+import { namesIn, withBackquotes } from './sql-names.ts';
 
 interface SqlRequest {
   sql: string;
@@ -54,7 +54,8 @@ export class SqlService {
       return await this.#deps.processes.use(signal, async (ask) => {
         const { storage, clock } = this.#deps;
         await new SqlInstant({ ask, storage, nowMs: clock.nowMs(), caller, signal }).open(tables);
-        return ask({ kind: 'run', sql, parameters, rowsMax, bytesMax }).catch((failure: unknown) => {
+        const order = { kind: 'run', sql, checked: withBackquotes(sql), parameters, rowsMax, bytesMax } as const;
+        return ask(order).catch((failure: unknown) => {
           throw reasonOf(failure, withheld);
         });
       });
