@@ -16,6 +16,7 @@ mod languages;
 mod mapping;
 mod matching;
 mod merges;
+mod needed_unions;
 mod on_disk;
 mod phrases;
 mod query;

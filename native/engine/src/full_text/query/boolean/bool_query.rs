@@ -12,10 +12,13 @@ use tantivy::query::{
 };
 
 use crate::full_text::query::boolean::seek_scorer::{Clauses, SeekWeight};
-use crate::full_text::query::boolean::several::SeveralWeight;
+use crate::full_text::query::boolean::several::{Clause, SeveralWeight};
 
 /// So many numbers have one sum, whatever their order; in single precision it is that of double precision, rounded.
 pub const ADDED_IN_ANY_ORDER: usize = 2;
+
+/// Unions of more clauses are read by windows: to begin with each clause costs more than is asked of it.
+const SOUGHT_MAX: usize = 16;
 
 /// A `BooleanQuery` but for its scores.
 #[derive(Debug, Clone)]
@@ -73,15 +76,20 @@ impl BoolQuery {
         self.clauses().iter().all(|(occur, _)| *occur == Occur::Must)
     }
 
-    /// Where there are more clauses than can be added up in any order.
+    /// Whether one clause that is needed beside others is a union.
+    fn has_unions_to_seek(&self) -> bool {
+        let mut needed = self.clauses().iter().filter(|(occur, _)| *occur == Occur::Must);
+        needed.clone().count() > 1 && needed.any(|(_, clause)| union_of(&**clause).is_some())
+    }
+
+    /// Where there are more clauses than can be added up in any order, or a union is best sought in.
     fn grouped(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let (mut needed, mut others, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for (occur, clause) in self.clauses() {
-            let weight = clause.weight(scoring)?;
             match *occur {
-                Occur::Must => needed.push(weight),
-                Occur::Should => others.push(weight),
-                Occur::MustNot => groups.push((Occur::MustNot, weight)),
+                Occur::Must => needed.push(clause_of(&**clause, scoring)?),
+                Occur::Should => others.push(clause.weight(scoring)?),
+                Occur::MustNot => groups.push((Occur::MustNot, clause.weight(scoring)?)),
             }
         }
         if !needed.is_empty() {
@@ -90,7 +98,8 @@ impl BoolQuery {
         }
         let min_should = self.min_should();
         if min_should > others.len().min(1) {
-            groups.push((Occur::Must, SeveralWeight::of(others, min_should)));
+            let clauses = others.into_iter().map(|whole| Clause { whole, united: Vec::new() }).collect();
+            groups.push((Occur::Must, SeveralWeight::of(clauses, min_should)));
         } else if !others.is_empty() {
             let occur = if min_should > 0 { Occur::Must } else { Occur::Should };
             let each = others.into_iter().map(|weight| (Occur::Should, weight)).collect();
@@ -117,13 +126,24 @@ impl BoolQuery {
 
 impl Query for BoolQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let is_in_order = scoring.is_scoring_enabled() && self.adding > ADDED_IN_ANY_ORDER;
-        if is_in_order { self.grouped(scoring) } else { self.query.weight(scoring) }
+        let is_grouped = self.adding > ADDED_IN_ANY_ORDER || self.has_unions_to_seek();
+        if scoring.is_scoring_enabled() && is_grouped { self.grouped(scoring) } else { self.query.weight(scoring) }
     }
 
     fn query_terms<'a>(&'a self, visitor: &mut dyn FnMut(&'a Term, bool)) {
         self.query.query_terms(visitor);
     }
+}
+
+/// A clause that is needed.
+fn clause_of(clause: &dyn Query, scoring: EnableScoring<'_>) -> tantivy::Result<Clause> {
+    let united = union_of(clause).into_iter().flat_map(BoolQuery::clauses).map(|(_, each)| each.weight(scoring));
+    Ok(Clause { whole: clause.weight(scoring)?, united: united.collect::<tantivy::Result<_>>()? })
+}
+
+/// A union of few clauses, each of which can be sought in by itself.
+fn union_of(clause: &dyn Query) -> Option<&BoolQuery> {
+    clause.downcast_ref::<BoolQuery>().filter(|clause| clause.is_union() && clause.clauses().len() <= SOUGHT_MAX)
 }
 
 fn combined<Sum: ScoreCombiner + Sync>(weights: Vec<(Occur, Box<dyn Weight>)>, min_should: usize) -> Box<dyn Weight> {

@@ -2,4 +2,5 @@
 
 pub mod bool_query;
 pub mod seek_scorer;
+pub mod seeking_union;
 pub mod several;

@@ -3,22 +3,73 @@
 use tantivy::query::{EmptyScorer, Explanation, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
+use crate::full_text::query::boolean::seeking_union::SeekingUnion;
+
 pub struct SeveralWeight {
-    clauses: Vec<Box<dyn Weight>>,
+    clauses: Vec<Clause>,
     least: usize,
+}
+
+/// A clause, and those that it is the union of where it is one.
+pub struct Clause {
+    pub whole: Box<dyn Weight>,
+    pub united: Vec<Box<dyn Weight>>,
 }
 
 impl SeveralWeight {
     /// Documents that `least` of the clauses have, one or more.
-    pub fn of(mut clauses: Vec<Box<dyn Weight>>, least: usize) -> Box<dyn Weight> {
-        if clauses.len() == 1 && least == 1 { clauses.remove(0) } else { Box::new(Self { clauses, least }) }
+    pub fn of(mut clauses: Vec<Clause>, least: usize) -> Box<dyn Weight> {
+        if clauses.len() == 1 && least == 1 { clauses.remove(0).whole } else { Box::new(Self { clauses, least }) }
+    }
+
+    /// Of clauses that are all needed the one of fewest documents leads, and the others are asked about those.
+    fn needed_scorers(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Vec<Box<dyn Scorer>>> {
+        let found = self.clauses.iter().map(|clause| clause.found(reader, boost));
+        let found = found.collect::<tantivy::Result<Vec<_>>>()?;
+        let asked = found.iter().map(Found::cost).min().unwrap_or(0);
+        let chosen = self.clauses.iter().zip(found).map(|(clause, found)| match found {
+            Found::Whole(scorer) => Ok(scorer),
+            Found::Union(union) if union.is_cheaper(asked) => Ok(Box::new(union) as Box<dyn Scorer>),
+            Found::Union(_) => clause.whole.scorer(reader, boost),
+        });
+        chosen.collect()
+    }
+}
+
+/// What a clause matches in a segment.
+enum Found {
+    Whole(Box<dyn Scorer>),
+    /// May be read as a whole as well.
+    Union(SeekingUnion),
+}
+
+impl Found {
+    fn cost(&self) -> u64 {
+        match self {
+            Self::Whole(scorer) => scorer.cost(),
+            Self::Union(union) => union.cost(),
+        }
+    }
+}
+
+impl Clause {
+    fn found(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Found> {
+        if self.united.is_empty() {
+            return Ok(Found::Whole(self.whole.scorer(reader, boost)?));
+        }
+        let scorers = self.united.iter().map(|clause| clause.scorer(reader, boost));
+        Ok(Found::Union(SeekingUnion::new(scorers.collect::<tantivy::Result<_>>()?)))
     }
 }
 
 impl Weight for SeveralWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let scorers = self.clauses.iter().map(|clause| clause.scorer(reader, boost));
-        let scorers = scorers.collect::<tantivy::Result<Vec<_>>>()?;
+        let scorers = if self.least == self.clauses.len() {
+            self.needed_scorers(reader, boost)?
+        } else {
+            let scorers = self.clauses.iter().map(|clause| clause.whole.scorer(reader, boost));
+            scorers.collect::<tantivy::Result<Vec<_>>>()?
+        };
         let matching = scorers.iter().filter(|scorer| scorer.doc() != TERMINATED).count();
         Ok(if matching < self.least {
             Box::new(EmptyScorer)
@@ -34,7 +85,7 @@ impl Weight for SeveralWeight {
         }
         let mut explanation = Explanation::new("BooleanClause. sum of ...", scorer.score());
         // Those that do not match have none.
-        let matching = self.clauses.iter().filter_map(|clause| clause.explain(reader, doc).ok());
+        let matching = self.clauses.iter().filter_map(|clause| clause.whole.explain(reader, doc).ok());
         matching.for_each(|clause| explanation.add_detail(clause));
         Ok(explanation)
     }
