@@ -30,6 +30,7 @@ import type { DocumentPage, StoredDocument } from '../../storage/reader/document
 import type { RangeReader } from '../../storage/reader/range-reader.ts';
 import type { Table } from '../table.ts';
 import type { TableLookup } from '../table-lookup.ts';
+import { ReaderLease } from './reader-lease.ts';
 import { isIndexed, type ScanFilter, scanFilterOf } from './scan-filter.ts';
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -193,7 +194,7 @@ export class DocumentReads {
   }
 
   async *#pages(table: Table, bounds: ScanBounds, limit: number, how: ScanLines): AsyncGenerator<string[]> {
-    using lease = await table.lease();
+    using lease = await ReaderLease.of(table);
     let left = limit;
     for (const [index, range] of lease.ranges.entries()) {
       const { endKey } = must(table.ranges[index], 'a record for each range');
@@ -209,7 +210,11 @@ export class DocumentReads {
         const lines = await this.#lines(table, page, { ...how, filter, parts });
         const shown = lines.slice(0, left);
         left -= shown.length;
-        if (shown.length > 0) yield shown;
+        if (shown.length > 0) {
+          lease.wait();
+          yield shown;
+          lease.resume();
+        }
         if (!page.more) break;
         after = { key: page.lastKey, inclusive: false };
       }

@@ -1,0 +1,24 @@
+import { expect, test } from 'bun:test';
+import { open } from '../../../src/embedded.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
+
+const url = 'http://localhost/db/v1/tables/notes';
+/** Several pages. */
+const documents = 4_000;
+
+test('a reader of a scan that waits holds up no drop of the table, and sees that its answer is cut', async () => {
+  using directory = new TemporaryDirectory();
+  await using db = await open(directory.path, { settings: { storage: { reserve: 0 } } });
+  const notes = await db.createTable('notes');
+  const inserts = Object.fromEntries(Array.from({ length: documents }, (_, at) => [`k${at}`, { text: 'tea' }]));
+  await notes.batch({ inserts });
+  const scan = await db.handler(new Request(`${url}/lookup`, { method: 'POST', body: '{}' }));
+  const reader = scan.body?.getReader();
+  await reader?.read();
+  expect((await db.handler(new Request(url, { method: 'DELETE' }))).status).toBe(204);
+  await db.createTable('notes');
+  const rest = async () => {
+    while (!(await reader?.read())?.done);
+  };
+  expect(await rest().catch((error: Error) => error.message)).toContain('was dropped or replaced while');
+});
