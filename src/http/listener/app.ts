@@ -1,4 +1,4 @@
-import { assert, must } from '../../lib/assert.ts';
+import { assert } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Method, Route } from '../routing/route.ts';
 import type { CallRouter } from './call-router.ts';
@@ -76,18 +76,18 @@ export class App {
   }
 
   /** Loads what only calls and refusals need, which a start does not wait for. */
-  async prepareCalls(): Promise<void> {
+  async prepareCalls(): Promise<CallRouter> {
     const { CallRouter } = await import('./call-router.ts');
     this.#callRouter ??= new CallRouter(this.routes, (exchange, route, params) =>
       this.#rules.serve(exchange, route, params),
     );
+    return this.#callRouter;
   }
 
   /** Answers by the route of the path; without a path, that there is none. */
   async #route(exchange: Exchange, path: string | undefined): Promise<Response> {
     try {
-      if (this.#callRouter === undefined) await this.prepareCalls();
-      const router = must(this.#callRouter, 'calls are prepared');
+      const router = this.#callRouter ?? (await this.prepareCalls());
       const answer = path === undefined ? undefined : router.find(exchange.request.method, path);
       return await (answer === undefined ? this.#unmatched(exchange, router) : answer(exchange));
     } catch (thrown) {

@@ -89,9 +89,9 @@ async function answer(
   const { freshness } = target;
   const indexes = { handles: target.ranges.map((range) => range.handle), vectorHandles: target.vectorHandles, vectors };
   const shown = freshness.shown();
-  // Later an index that is searched now may have replayed, or be gone.
+  // Later an index that is searched now may have replayed, been mended, or be gone.
   const hadReplayed = freshness.hasReplayed();
-  const isWhole = freshness.isWhole();
+  const wasWhole = freshness.isWhole();
   let limit = plan.limit;
   /** The answer that has visited every match. */
   let aggregated: NativeHits | undefined;
@@ -110,6 +110,8 @@ async function answer(
     // A damaged document is there, and matches.
     const gone = dropped - page.damaged;
     const isCurrent = gone === 0 && isAtLeast(shown, heads);
+    // It may have met something damaged before it was searched.
+    const isWhole = wasWhole && freshness.isWhole();
     // The page before a cursor ends at it.
     const shownHits = plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit);
     const executed: ExecutedQuery = {

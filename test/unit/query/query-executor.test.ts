@@ -121,6 +121,17 @@ test('an answer is partial by how the indexes were when they were searched', asy
   expect(await ask(true)).toEqual({ isPartial: false, totalIsExact: true });
 });
 
+test.each([
+  ['is mended meanwhile', [false, true]],
+  ['meets damage meanwhile', [true, false]],
+])('an answer from an index that %s is partial', async (_, wholes) => {
+  const freshness = { ...fresh, isWhole: () => wholes.shift() ?? false };
+  const planned = planQuery({ full_text_search: { match: 'soup' } }, { name: 'recipes', nowMs: 0 });
+  const run = async () => ({ ...nativeHits(0), totalIsExact: true });
+  const { isPartial, totalIsExact } = await executeQuery(planned, { ...target, freshness }, run, caller);
+  expect({ isPartial, totalIsExact }).toEqual({ isPartial: true, totalIsExact: false });
+});
+
 test('a page whose documents do not fit into memory together is refused before all of them are read', async () => {
   const text = 'x'.repeat(limits.documentBytesMax);
   let read = 0;

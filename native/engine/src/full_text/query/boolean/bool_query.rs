@@ -14,10 +14,10 @@ use tantivy::query::{
 use crate::full_text::query::boolean::seek_scorer::{Clauses, SeekWeight};
 use crate::full_text::query::boolean::several::{Clause, SeveralWeight};
 
-/// So many numbers have one sum, whatever their order; in single precision it is that of double precision, rounded.
+/// Two numbers have the same sum in either order. Added in single precision, it is their exact sum, rounded once.
 pub const ADDED_IN_ANY_ORDER: usize = 2;
 
-/// Unions of more clauses are read by windows: to begin with each clause costs more than is asked of it.
+/// A union of more clauses is read by windows: it costs too much to open each of them for a few seeks.
 const SOUGHT_MAX: usize = 16;
 
 /// A `BooleanQuery` but for its scores.
