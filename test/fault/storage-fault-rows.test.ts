@@ -9,7 +9,7 @@ import { DurableShadow } from '../support/fault/durable-shadow.ts';
 import { changingCalls, type FaultRule } from '../support/fault/fault-control.ts';
 import { runSeed, SeededRandom } from '../support/fault/seeded-random.ts';
 import { until } from '../support/fault/until.ts';
-import { WireClient, WireError } from '../support/fault/wire-client.ts';
+import { WireClient } from '../support/fault/wire-client.ts';
 import { FaultPlace } from './fault-place.ts';
 import { offlineCheck } from './offline-check.ts';
 
@@ -99,14 +99,6 @@ describe('S06 a sync that fails once', () => {
   );
 });
 
-/** Undefined where the search is refused because the index is not open. */
-function countOrRefusal(wire: WireClient): Promise<number | undefined> {
-  return wire.count('t').catch((error: unknown) => {
-    if (error instanceof WireError && error.answer.status === 503) return undefined;
-    throw error;
-  });
-}
-
 describe('S07 a full disk', () => {
   test(
     'while writing: 507, reads go on, and freed space is used without a restart',
@@ -126,12 +118,12 @@ describe('S07 a full disk', () => {
       expect((await wire.lookup('t', 'm'))?.document).toHaveProperty('n', 1);
       expect((await wire.scan('t')).size).toBe(3);
       // An index whose checkpoint has come due is opened again, and searches are refused meanwhile.
-      expect((await countOrRefusal(wire)) ?? 0).toBeLessThanOrEqual(3);
+      expect((await wire.countOrRefusal('t')) ?? 0).toBeLessThanOrEqual(3);
       full.disarm();
       const answer = await wire.batch('t', { inserts: { m: { n: 3 }, '~z': { n: 3 } }, sync_level: 'full_text' });
       expect(answer.status).toBe(201);
       // The index of the third range, which nobody waited for, gets up by itself.
-      await until(async () => (await countOrRefusal(wire)) === 3);
+      await until(async () => (await wire.countOrRefusal('t')) === 3);
       expect((await wire.send('POST', '/db/v1/tables/other', {})).status).toBeLessThan(300);
     },
     timeout,
