@@ -7,7 +7,7 @@ use tantivy::DocId;
 
 use super::ordinal_cache::{OrdinalCache, SegmentOrdinals};
 use crate::error::EngineError;
-use crate::full_text::{Keys, QueryPlan, RangeView, TextIndex, damaged};
+use crate::full_text::{Keys, QueryPlan, RangeView, TextIndex, damaged, open_views};
 
 /// A document of one of the ranges.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ pub struct Ranges {
 
 impl Ranges {
     pub fn of(texts: &[Arc<TextIndex>], plan: &QueryPlan) -> Result<Self, EngineError> {
-        let views = RangeView::of_all(texts, plan)?;
+        let views = open_views(texts, plan)?;
         let caches: Vec<Arc<OrdinalCache>> = texts.iter().map(|text| text.ordinals()).collect();
         let ordinals = views
             .iter()

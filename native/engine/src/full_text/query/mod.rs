@@ -20,6 +20,7 @@ pub(crate) use run::filter::filter_bits::{filter_bits, filter_name, is_filtered}
 pub(super) use run::filter::filter_cache::FilterCache;
 pub(super) use run::filter::filtered_query::filtered_query;
 pub(super) use run::matching::{mapping_of, permitted_rows};
+pub(crate) use run::open_views::open_views;
 pub(crate) use run::ordered::key_order::Keys;
 pub(crate) use run::pool::query_pool;
 pub(crate) use run::range_view::RangeView;

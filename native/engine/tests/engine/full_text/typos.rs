@@ -84,3 +84,30 @@ fn a_slip_stands_for_the_most_frequent_words_near_it_in_every_range() {
         assert_eq!(all.len(), variants().len() + 1, "edits that are asked for by number have no bound");
     }
 }
+
+#[test]
+fn under_a_row_filter_words_are_counted_among_the_documents_that_it_permits() {
+    let index = TextIndex::open(std::path::Path::new("unused"), memory_options(json!(null))).expect("an index");
+    let hidden = variants().into_iter().filter(|(word, _)| word != "zzzza");
+    let hidden = hidden.flat_map(|(word, count)| std::iter::repeat_n(word, count + 1)).map(|word| (word, "hidden"));
+    let all: Vec<_> = hidden.chain([("zzzza".to_owned(), "own"), ("zzzzb".to_owned(), "own")]).collect();
+    let document = |(at, (word, team)): (usize, &(String, &str))| {
+        put(&format!("k{at:04}"), at as u32, json!({"text": word, "team": team}))
+    };
+    index.apply(&frame(&all.iter().enumerate().map(document).collect::<Vec<_>>(), 1)).expect("applied");
+    index.commit(all.len() as u64).expect("a commit");
+    let words = |row_filter: Value| -> BTreeMap<String, usize> {
+        let node = json!({"kind": "match", "field": "text", "text": "zzzzz", "prefix_length": 1, "fuzziness": "typo"});
+        let plan = json!({"query": node, "limit": 1_000, "row_filter": row_filter});
+        let plan: QueryPlan = serde_json::from_value(plan).expect("a plan");
+        let hits = query(&[Arc::clone(&index)], &plan, &CancelFlag::default()).expect("hits").hits;
+        let mut words = BTreeMap::new();
+        for hit in hits {
+            *words.entry(all[hit.ordinal as usize].0.clone()).or_insert(0) += 1;
+        }
+        words
+    };
+    assert!(!words(json!([])).contains_key("zzzza"), "rare among all documents");
+    let own = words(json!([{"kind": "term", "field": "team", "value": "own"}]));
+    assert_eq!(own, BTreeMap::from([("zzzza".to_owned(), 1), ("zzzzb".to_owned(), 1)]));
+}

@@ -5,6 +5,7 @@ pub mod explain;
 pub mod filter;
 pub mod hits;
 pub mod matching;
+pub mod open_views;
 pub mod ordered;
 pub mod pool;
 pub mod range_view;

@@ -13,7 +13,7 @@ use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::run::collect::{Segments, Visible};
 use crate::full_text::query::run::filter::filter_cache::FilterCache;
-use crate::full_text::query::terms::typo_terms::{Vocabulary, needs_vocabulary};
+use crate::full_text::query::terms::typo_terms::Vocabulary;
 use crate::full_text::segment_columns::SegmentColumns;
 
 /// The view of one index: one commit.
@@ -52,15 +52,9 @@ impl RangeView {
         })
     }
 
-    /// The views of all ranges of a query.
-    pub fn of_all(indexes: &[Arc<TextIndex>], plan: &QueryPlan) -> Result<Vec<Self>, EngineError> {
-        let mut views: Vec<Self> = indexes.iter().map(|index| Self::of(index)).collect::<Result<_, _>>()?;
-        if needs_vocabulary(plan) {
-            let ranges = views.iter().map(|view| (view.searcher.clone(), view.index.clone())).collect();
-            let vocabulary = Arc::new(Vocabulary::new(ranges));
-            views.iter_mut().for_each(|view| view.vocabulary = Some(Arc::clone(&vocabulary)));
-        }
-        Ok(views)
+    /// The same for a query over several ranges whose words may be misspelt.
+    pub fn with_vocabulary(self, vocabulary: &Arc<Vocabulary>) -> Self {
+        Self { vocabulary: Some(Arc::clone(vocabulary)), ..self }
     }
 
     /// The context in which `plan` is compiled for this range.

@@ -20,6 +20,7 @@ use crate::full_text::query::run::collect::{Collected, Scored, count};
 use crate::full_text::query::run::explain::explain_hits;
 use crate::full_text::query::run::filter::filtered_query::filtered_query;
 use crate::full_text::query::run::hits::{Hit, Hits};
+use crate::full_text::query::run::open_views::open_views;
 use crate::full_text::query::run::ordered::key_order::Keys;
 use crate::full_text::query::run::ordered::sort_column::SCORE_FIELD;
 use crate::full_text::query::run::ordered::sort_position::encoded;
@@ -43,7 +44,7 @@ pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) 
 /// The same until `deadline` says so.
 pub fn query_until(indexes: &[Arc<TextIndex>], plan: &QueryPlan, deadline: &Deadline) -> Result<Hits, EngineError> {
     let started = Instant::now();
-    let views = RangeView::of_all(indexes, plan)?;
+    let views = open_views(indexes, plan)?;
     let mut hits = match &plan.aggregations {
         Some(aggregations) => query_and_aggregate(&views, plan, aggregations, deadline)?,
         None => query_views(&views, plan, deadline)?,

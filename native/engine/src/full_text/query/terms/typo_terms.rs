@@ -5,9 +5,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use sundew_base::bit_set::BitSet;
+use tantivy::postings::TermInfo;
 use tantivy::query::{EnableScoring, Query, Weight};
-use tantivy::{Searcher, Term};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{InvertedIndexReader, Searcher, Term};
 
+use crate::full_text::errors::carried;
 use crate::full_text::plan::{Automatic, Fuzziness, Node, QueryPlan};
 use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
 use crate::full_text::query::deadline::Deadline;
@@ -23,9 +27,17 @@ pub const TYPO_TOKENS_MAX: usize = 64;
 /// Where the tokens lie in the range that is searched, and the words that they are to be near to.
 type TypoKey = (Option<Slot>, Term, Arc<[FuzzyWord]>);
 
+/// The words of one range.
+pub struct RangeWords {
+    pub searcher: Searcher,
+    pub index: IndexFields,
+    /// For each segment the documents that the asker may see; `None` where it may see all of them.
+    pub permitted: Option<Vec<BitSet>>,
+}
+
 /// The words of all ranges of a query.
 pub struct Vocabulary {
-    ranges: Vec<(Searcher, IndexFields)>,
+    ranges: Vec<RangeWords>,
     listed: Mutex<HashMap<TypoKey, Listed>>,
 }
 
@@ -36,11 +48,11 @@ impl fmt::Debug for Vocabulary {
 }
 
 impl Vocabulary {
-    pub fn new(ranges: Vec<(Searcher, IndexFields)>) -> Self {
+    pub fn new(ranges: Vec<RangeWords>) -> Self {
         Self { ranges, listed: Mutex::default() }
     }
 
-    /// The word itself, then by number of documents, then in order.
+    /// The word itself, then by number of documents, then in order. Words that only hidden documents have are not there.
     fn tokens_near(&self, key: &TypoKey, deadline: &Deadline) -> tantivy::Result<Listed> {
         let mut listed = self.listed.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(known) = listed.get(key) {
@@ -49,16 +61,21 @@ impl Vocabulary {
         let (slot, term, words) = key;
         let tokens = Tokens::FuzzyAny(Arc::clone(words));
         let mut found: HashMap<String, (usize, u64)> = HashMap::new();
-        for (searcher, index) in &self.ranges {
+        for RangeWords { searcher, index, permitted } in &self.ranges {
             let Some(term) = term_in(term, slot.as_ref(), index) else { continue };
             let prefix = term.serialized_value_bytes();
-            for reader in searcher.segment_readers() {
+            for (segment, reader) in searcher.segment_readers().iter().enumerate() {
                 let terms = reader.inverted_index(term.field())?;
+                let permitted = permitted.as_ref().map(|segments| &segments[segment]);
                 tokens.walk(terms.terms(), prefix, deadline, &mut |term, info, distance| {
+                    let with_token = documents_with(&terms, info, permitted, deadline)?;
+                    if with_token == 0 {
+                        return Ok(());
+                    }
                     let token = String::from_utf8_lossy(&term[prefix.len()..]).into_owned();
                     let (nearest, documents) = found.entry(token).or_insert((distance, 0));
                     *nearest = distance.min(*nearest);
-                    *documents += u64::from(info.doc_freq);
+                    *documents += with_token;
                     Ok(())
                 })?;
             }
@@ -73,6 +90,26 @@ impl Vocabulary {
         listed.insert(key.clone(), Arc::clone(&chosen));
         Ok(chosen)
     }
+}
+
+/// The documents of a segment that have a term, without those that are not permitted.
+fn documents_with(
+    terms: &InvertedIndexReader,
+    info: &TermInfo,
+    permitted: Option<&BitSet>,
+    deadline: &Deadline,
+) -> tantivy::Result<u64> {
+    let Some(permitted) = permitted else { return Ok(u64::from(info.doc_freq)) };
+    if deadline.is_due() {
+        return Err(carried(deadline.error()));
+    }
+    let mut postings = terms.read_block_postings_from_terminfo(info, IndexRecordOption::Basic)?;
+    let mut documents = 0;
+    while !postings.docs().is_empty() {
+        documents += postings.docs().iter().filter(|document| permitted.contains(**document)).count() as u64;
+        postings.advance();
+    }
+    Ok(documents)
 }
 
 /// Whether a plan has words that may be misspelt, so that the ranges have to agree on what they stand for.

@@ -12,11 +12,11 @@ use tantivy::{DocId, Score, SegmentReader, TantivyError};
 
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
-use crate::full_text::plan::QueryPlan;
+use crate::full_text::plan::{Node, QueryPlan};
 use crate::full_text::query::compile::compile_plan::compile_filter;
 use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::run::collect::visit_all;
+use crate::full_text::query::run::collect::{Visible, visit_all};
 use crate::full_text::query::run::range_view::RangeView;
 use crate::full_text::slots::TakenSlots;
 use sundew_base::bit_set::BitSet;
@@ -52,7 +52,32 @@ pub fn filter_bits(
     bits_of(view, plan, &filter_name(view, plan)?, deadline)
 }
 
-/// The same for a filter that was asked before; to keep the bits of one that is never asked again would only cost.
+/// For each segment of `view`, in order, the documents that the row filters of `plan` permit and that are there. `None` without a row
+/// filter.
+///
+/// Errors: `invalid_query`; `query_timeout`.
+pub fn permitted_bits(
+    view: &RangeView,
+    plan: &QueryPlan,
+    deadline: &Deadline,
+) -> Result<Option<Vec<BitSet>>, EngineError> {
+    let of_rows = QueryPlan {
+        row_filter: plan.row_filter.clone(),
+        has_text_index: plan.has_text_index,
+        ..QueryPlan::of(Node::MatchAll { boost: 1.0 }, 0)
+    };
+    let Some(permitted) = filter_bits(view, &of_rows, deadline)? else { return Ok(None) };
+    let there = view.segments().iter().zip(permitted).map(|((_, reader, columns), permitted)| {
+        let visible = Visible::new(reader, columns, plan);
+        BitSet::collect(reader.max_doc(), |take| {
+            permitted.iter().filter(|document| visible.shows(*document)).for_each(take);
+            Ok(())
+        })
+    });
+    there.collect::<Result<_, _>>().map(Some)
+}
+
+/// The same as `filter_bits` for a filter that was asked before; to keep the bits of one that is never asked again would only cost.
 pub fn known_filter_bits(
     view: &RangeView,
     plan: &QueryPlan,
