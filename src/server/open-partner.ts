@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { RunningConfig } from '../config/reload.ts';
 import { PartnerAccounts } from '../connections/partner/partner-accounts.ts';
 import { PartnerAttempts } from '../connections/partner/partner-attempts.ts';
@@ -7,6 +6,7 @@ import { PartnerOAuth } from '../connections/partner/partner-oauth.ts';
 import { PartnerService } from '../connections/partner/partner-service.ts';
 import type { ProviderHttp } from '../inference/providers/client/provider-http.ts';
 import type { Clock } from '../lib/clock.ts';
+import { randomBytes } from '../lib/random-bytes.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Secrets } from './access/open-secrets.ts';
 

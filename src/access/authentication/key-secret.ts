@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from '../../lib/random-bytes.ts';
 
 const idCharsMax = 20;
 const secretBytes = 32;
@@ -25,12 +25,12 @@ export function newKeySecret(random: RandomBytes = randomBytes): NewKeySecret {
 
 /** SHA-256, which is enough for a secret of 256 random bits: there is nothing to guess from. */
 export function digestOf(secret: string): Uint8Array {
-  return createHash('sha256').update(secret).digest();
+  return new Bun.CryptoHasher('sha256').update(secret).digest();
 }
 
 /** Compares digests in a time that does not depend on where they differ. */
 export function isSecret(secret: string, digest: Uint8Array): boolean {
-  return timingSafeEqual(digestOf(secret), digest);
+  return crypto.timingSafeEqual(digestOf(secret), digest);
 }
 
 /** Bytes beyond the last whole alphabet are left out, so that every character is as likely. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { LRUCache } from 'lru-cache';
 import type { Clock } from '../../lib/clock.ts';
 import { expiringCache } from '../../runtime/expiring-cache.ts';
@@ -25,5 +24,5 @@ export function openChunkCache(clock: Clock, { keptMs, chunksMax }: ChunkCacheOp
 }
 
 export function chunkKey(configuration: string, text: string): string {
-  return createHash('sha256').update(configuration).update('\0').update(text).digest('base64');
+  return new Bun.CryptoHasher('sha256').update(configuration).update('\0').update(text).digest('base64');
 }

@@ -1,4 +1,3 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import { readBase64 } from '../../lib/text/base64.ts';
 import { invalidQuery } from '../nodes/query-members.ts';
 import type { PlanCursor, PlanSort } from '../plan/native-plan.ts';
@@ -50,7 +49,7 @@ export class CursorSeal {
     const bytes = readBase64(sealed) ?? new Uint8Array();
     const at = readPosition(bytes.subarray(sealBytes));
     const seal = bytes.subarray(0, sealBytes);
-    if (at && seal.length === sealBytes && timingSafeEqual(seal, this.#mac(scope, values, at))) {
+    if (at && seal.length === sealBytes && crypto.timingSafeEqual(seal, this.#mac(scope, values, at))) {
       return { ...at, before };
     }
     throw invalidQuery(
@@ -62,7 +61,7 @@ export class CursorSeal {
   #mac({ table, sort }: CursorScope, values: unknown[], { position, key }: CursorPosition): Buffer {
     const fields = sort.map(({ field, desc }) => [field, desc]);
     const message = JSON.stringify(['cursor', 1, table, fields, values, position, key]);
-    return createHmac('sha256', this.#key).update(message).digest().subarray(0, sealBytes);
+    return new Bun.CryptoHasher('sha256', this.#key).update(message).digest().subarray(0, sealBytes);
   }
 }
 

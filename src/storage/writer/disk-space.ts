@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, openSync, rmSync, statfsSync, statSync, truncateSync } from 'node:fs';
+import { randomBytes } from '../../lib/random-bytes.ts';
 import { MiB } from '../../lib/units.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
 import { extendSynced } from '../directory/synced-file.ts';
