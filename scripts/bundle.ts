@@ -98,12 +98,15 @@ const placesOfSources: Bun.BunPlugin = {
   },
 };
 
-/** Keeps files out of the first bundle: a process opens its port before it reads the larger one, and few read YAML. */
+/** Sources with a bundle of their own, which is read when it is asked for: a start does not wait for what it does without. */
+const loadedAlone = /\/(loaded-later|other-verbs|read-yaml|call-router|handlebars-syntax|scrub-html|encode-toon)\.ts$/;
+
+/** Keeps these out of the bundles that load them. */
 const separateEntries: Bun.BunPlugin = {
   name: 'separate entries',
   setup(build) {
-    build.onResolve({ filter: /^\.\/(loaded-later|read-yaml|call-router)\.ts$/ }, ({ path }) => {
-      return { path: path.replace(/\.ts$/, '.js'), external: true };
+    build.onResolve({ filter: loadedAlone }, ({ path, importer }) => {
+      return importer === '' ? undefined : { path: `./${basename(path, '.ts')}.js`, external: true };
     });
   },
 };
@@ -127,8 +130,7 @@ function requireRelocatable(bundle: string): void {
 /** Every file that a process or a thread starts with, or that is loaded by itself. */
 function entries(): string[] {
   const isEntry = (path: string) =>
-    /(\.worker|\/pull-child|\/sql-child|\/src\/main|\/src\/loaded-later|\/read-yaml|\/call-router)\.ts$/.test(path) ||
-    isModelHost(path);
+    /(\.worker|\/pull-child|\/sql-child|\/src\/main)\.ts$/.test(path) || loadedAlone.test(path) || isModelHost(path);
   return sourceFiles().filter(isEntry);
 }
 

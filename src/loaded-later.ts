@@ -1,4 +1,4 @@
-import type { Verb, verbNames } from './cli/verb.ts';
+import type { Verb } from './cli/verb.ts';
 import { pause, systemClock } from './lib/clock.ts';
 import type { StartServer } from './server/running-server.ts';
 import { startWriterThread } from './storage/writer/writer-thread.ts';
@@ -9,32 +9,6 @@ import { startWriterThread } from './storage/writer/writer-thread.ts';
 const loadPauseMs = 2;
 /** Milliseconds that loading holds the event loop before it yields. */
 const heldMsMax = 4;
-
-/** The verbs beside `serve`. */
-export const laterVerbs: Readonly<Record<(typeof verbNames)[number], () => Promise<Verb>>> = {
-  inference: async () => {
-    const { inferenceVerb } = await import('./cli/inference.ts');
-    return inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer);
-  },
-  config: async () => (await import('./cli/config-show.ts')).configShow,
-  table: async () => (await import('./cli/client/table.ts')).table,
-  index: async () => (await import('./cli/client/index-verb.ts')).index,
-  artifact: async () => (await import('./cli/client/artifact.ts')).artifact,
-  load: async () => (await import('./cli/client/load.ts')).load,
-  insert: async () => (await import('./cli/client/documents.ts')).insert,
-  delete: async () => (await import('./cli/client/documents.ts')).deleteVerb,
-  lookup: async () => (await import('./cli/client/documents.ts')).lookup,
-  query: async () => (await import('./cli/client/query.ts')).query,
-  backup: async () => (await import('./cli/backup/backup.ts')).backup,
-  restore: async () => (await import('./cli/backup/restore.ts')).restore,
-  check: async () => (await import('./cli/check.ts')).check,
-  keys: async () => (await import('./cli/keys.ts')).keys,
-  auth: async () => (await import('./cli/auth/auth.ts')).auth,
-  sql: async () => (await import('./cli/sql.ts')).sql,
-  models: async () => (await import('./cli/models.ts')).models,
-  demo: async () => (await import('./cli/demo.ts')).demo,
-  completion: async () => (await import('./cli/completion/completion.ts')).completion,
-};
 
 /**
  * Loads the server, and yields to the event loop after each piece that held it for long, so that probes are answered. The
@@ -62,4 +36,10 @@ export async function loadServer(): Promise<StartServer> {
   await pause(systemClock, loadPauseMs);
   const { startServer } = await import('./server/start-server.ts');
   return (start) => startServer({ ...start, writer });
+}
+
+/** The verb `inference`, whose server is loaded when it starts. */
+export async function loadInferenceVerb(): Promise<Verb> {
+  const { inferenceVerb } = await import('./cli/inference.ts');
+  return inferenceVerb(async () => (await import('./server/start-inference-server.ts')).startInferenceServer);
 }

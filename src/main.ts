@@ -1,7 +1,7 @@
 import packageFile from '../package.json' with { type: 'json' };
 import { runCommandLine } from './cli/run.ts';
 import { serveVerb } from './cli/serve.ts';
-import { exitCodes, type Verb, verbNames } from './cli/verb.ts';
+import { exitCodes, otherVerbNames, type Verb } from './cli/verb.ts';
 import { pause, systemClock } from './lib/clock.ts';
 import type { StartServer } from './server/running-server.ts';
 
@@ -9,11 +9,12 @@ const probePauseMs = 2;
 
 const verbs: Readonly<Record<string, () => Promise<Verb>>> = {
   serve: async () => serveVerb(loadServer),
-  ...Object.fromEntries(verbNames.map((name) => [name, () => laterVerb(name)])),
+  inference: async () => await (await import('./loaded-later.ts')).loadInferenceVerb(),
+  ...Object.fromEntries(otherVerbNames.map((name) => [name, () => otherVerb(name)])),
 };
 
-async function laterVerb(name: (typeof verbNames)[number]): Promise<Verb> {
-  return await (await import('./loaded-later.ts')).laterVerbs[name]();
+async function otherVerb(name: (typeof otherVerbNames)[number]): Promise<Verb> {
+  return await (await import('./other-verbs.ts')).otherVerbs[name]();
 }
 
 /** The server is loaded after its port is open: a probe that waits for the port is answered first. */

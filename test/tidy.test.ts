@@ -61,6 +61,7 @@ const ranks: Readonly<Record<string, number>> = {
   'embedded.ts': 13,
   cli: 13,
   'loaded-later.ts': 14,
+  'other-verbs.ts': 14,
   'main.ts': 15,
 };
 
@@ -70,7 +71,7 @@ function layerOf(path: string): string {
 }
 
 function importsOf({ path, text }: Source): string[] {
-  const specifiers = [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'([^']+)'/g)].map(
+  const specifiers = [...text.matchAll(/(?:\bfrom|\bimport|\brequire)\s*\(?\s*'([^']+)'/g)].map(
     ([, specifier]) => specifier ?? '',
   );
   return specifiers.map((specifier) =>

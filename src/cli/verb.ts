@@ -40,9 +40,8 @@ export interface Verb {
   readonly run: (context: VerbContext) => Promise<number>;
 }
 
-/** Verbs beside `serve`, which are loaded later. */
-export const verbNames = [
-  'inference',
+/** Verbs that run no server. */
+export const otherVerbNames = [
   'config',
   'table',
   'index',

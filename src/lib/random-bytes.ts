@@ -1,4 +1,4 @@
-/** What the system gives at once. */
+/** The system gives no more at once. */
 const bytesAtOnce = 65_536;
 
 /** Bytes of the system's source. That of `node:crypto` would load the streams of Node, which a start waits for. */

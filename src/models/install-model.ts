@@ -1,16 +1,6 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isModelName, type ModelKind } from '../protocol/models/model-kinds.ts';
+import { isModelName } from '../protocol/models/model-kinds.ts';
 import { syncPath } from '../storage/directory/synced-file.ts';
 import { isArchive } from './download/archive/read-archive.ts';
 import { unpackArchive } from './download/archive/unpack-archive.ts';
@@ -18,17 +8,7 @@ import { digestFaults, fileDigest, filesBelow } from './file-digests.ts';
 import { describeModel, type InstalledModel } from './installed-model.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { manifestFile, readManifest } from './model-folder.ts';
-
-/** Where a model is to be, and under which name. */
-export interface ModelLocation {
-  readonly modelsDirectory: string;
-  readonly kind: ModelKind;
-  readonly name: string;
-}
-
-export function modelDirectory({ modelsDirectory, kind, name }: ModelLocation): string {
-  return join(modelsDirectory, kind, name);
-}
+import { type ModelLocation, modelDirectory } from './model-location.ts';
 
 /** Throws `ModelFileError` when no model can be put there. */
 export function checkIsFree(location: ModelLocation): void {
@@ -79,17 +59,6 @@ export function publishModel(
   renameSync(folder, target);
   syncPath(dirname(target));
   return { ...model, directory: target };
-}
-
-/** Takes the model out of sight at once, then deletes its files. */
-export function removeModel(location: ModelLocation): void {
-  const target = modelDirectory(location);
-  if (!isModelName(location.name) || !existsSync(target)) throw new ModelFileError(`${target} does not exist`);
-  const outgoing = join(location.modelsDirectory, location.kind, `.removed-${crypto.randomUUID()}`);
-  renameSync(target, outgoing);
-  const owner = dirname(target);
-  if (location.name.includes('/') && readdirSync(owner).length === 0) rmdirSync(owner);
-  rmSync(outgoing, { recursive: true, force: true });
 }
 
 function endingOf(file: string): string {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
-import { laterVerbs } from '../../src/loaded-later.ts';
+import { otherVerbs } from '../../src/other-verbs.ts';
 import { runCommand } from '../support/command-line.ts';
 import { until } from '../support/fault/until.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 const run = (words: string, ...more: string[]) =>
-  runCommand(laterVerbs, [...words.split(' '), ...more, '--url', server.url]);
+  runCommand(otherVerbs, [...words.split(' '), ...more, '--url', server.url]);
 const json = async (words: string, ...more: string[]) => {
   const { code, printed, explained } = await run(words, ...more);
   expect({ words, code, explained }).toEqual({ words, code: 0, explained: '' });
@@ -187,7 +187,7 @@ describe('JSON of a person', () => {
 });
 
 describe('where a command goes', () => {
-  const offline = (...words: string[]) => runCommand(laterVerbs, words);
+  const offline = (...words: string[]) => runCommand(otherVerbs, words);
 
   test('is a data directory that is there, unless the command begins one', async () => {
     const path = `${directory.path}/mistaken`;

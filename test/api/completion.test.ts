@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { serveVerb } from '../../src/cli/serve.ts';
-import { laterVerbs } from '../../src/loaded-later.ts';
+import { otherVerbs } from '../../src/other-verbs.ts';
 import { runCommand } from '../support/command-line.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 /** The scripts of `sundew completion`, run by the shells that they are for. */
 
-const verbs = { serve: async () => serveVerb(() => Promise.reject(new Error('not loaded'))), ...laterVerbs };
+const verbs = { serve: async () => serveVerb(() => Promise.reject(new Error('not loaded'))), ...otherVerbs };
 const scriptOf = async (shell: string) => (await runCommand(verbs, ['completion', shell])).printed;
 
 async function run(command: readonly string[], variables: Record<string, string> = {}): Promise<string> {

@@ -10,7 +10,7 @@ import type { HostSettings } from '../../model-host/model-spec.ts';
 import type { Priority } from '../../model-host/priority.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { MediaDirective, RenderedPart } from '../template/render-template.ts';
-import { scrubHtml } from '../template/scrub-html.ts';
+import { scrubHtml } from '../template/template-libraries.ts';
 import { readAllowedFile } from './file-source.ts';
 import { mediaCapability, signedObjectAddress } from './object-source.ts';
 

@@ -1,5 +1,4 @@
-import { encodeToon } from './encode-toon.ts';
-import { scrubHtml } from './scrub-html.ts';
+import { encodeToon, scrubHtml } from './template-libraries.ts';
 
 /** Arguments as they were evaluated. */
 interface HelperInput {

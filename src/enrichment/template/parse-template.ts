@@ -1,8 +1,9 @@
-import { type AST, parse } from '@handlebars/parser';
+import type { AST } from '@handlebars/parser';
 import { suggestion } from '../../lib/text/did-you-mean.ts';
 import type { ServiceError } from '../../protocol/service-error.ts';
 import { helpers, mediaHelper, mediaOptions } from './builtins.ts';
 import { templateError } from './template-error.ts';
+import { parseHandlebars } from './template-libraries.ts';
 import type { Block, BlockKind, Expression, HelperCall, Position, TemplateNode } from './template-nodes.ts';
 
 const charsMax = 32 * 1024;
@@ -43,7 +44,7 @@ function refuseNesting(text: string): void {
 
 function syntaxOf(text: string): AST.Program {
   try {
-    return parse(text);
+    return parseHandlebars(text);
   } catch (error) {
     throw syntaxError(error);
   }

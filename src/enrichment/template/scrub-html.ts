@@ -1,3 +1,5 @@
+import { Parser } from 'htmlparser2';
+
 const hidden = new Set(['script', 'style', 'template']);
 const blocks = new Set(
   (
@@ -11,8 +13,6 @@ const blocks = new Set(
  * space are one space, but for the lines of `pre`.
  */
 export function scrubHtml(html: string): string {
-  // Few templates have HTML, and its table of entities takes milliseconds of a start.
-  const { Parser } = require('htmlparser2') as typeof import('htmlparser2');
   const pieces: string[] = [];
   let hiddenDepth = 0;
   let keptDepth = 0;

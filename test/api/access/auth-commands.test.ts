@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { laterVerbs } from '../../../src/loaded-later.ts';
+import { otherVerbs } from '../../../src/other-verbs.ts';
 import { basic, type GuardedServer, startGuardedServer, table } from '../../support/access.ts';
 import { runCommand } from '../../support/command-line.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 const runAs = (credential: string, words: string, ...more: string[]) =>
-  runCommand(laterVerbs, ['auth', ...words.split(' '), ...more, '--url', guarded.server.url, '--key', credential]);
+  runCommand(otherVerbs, ['auth', ...words.split(' '), ...more, '--url', guarded.server.url, '--key', credential]);
 const run = (words: string, ...more: string[]) => runAs(key, words, ...more);
 const done = { code: 0, printed: '', explained: '' };
 const printed = async (words: string, ...more: string[]) => {
@@ -177,7 +177,7 @@ test('what cannot be meant is refused before anything is sent', async () => {
   ];
   for (const words of refused) {
     // Nobody listens there: what is sent fails with another code.
-    const told = await runCommand(laterVerbs, [
+    const told = await runCommand(otherVerbs, [
       'auth',
       ...words.split(' '),
       '--url',
@@ -187,7 +187,7 @@ test('what cannot be meant is refused before anything is sent', async () => {
     ]);
     expect([words, told.code, told.printed]).toEqual([words, 2, '']);
   }
-  const unknown = await runCommand(laterVerbs, ['auth', 'me', '--url', 'http://127.0.0.1:9']);
+  const unknown = await runCommand(otherVerbs, ['auth', 'me', '--url', 'http://127.0.0.1:9']);
   expect(unknown).toMatchObject({ code: 75, printed: '' });
 });
 
@@ -195,7 +195,7 @@ describe('a data directory that no server uses', () => {
   test('has its users, roles and keys managed by who can open it, and shows them to its next server', async () => {
     using place = new TemporaryDirectory();
     const offline = (words: string, ...more: string[]) =>
-      runCommand(laterVerbs, ['auth', ...words.split(' '), ...more, '--data-dir', place.path]);
+      runCommand(otherVerbs, ['auth', ...words.split(' '), ...more, '--data-dir', place.path]);
     {
       await using running = await startGuardedServer({ directory: place.path });
       await running.user('ann', [table('books', 'read')]);
@@ -226,7 +226,7 @@ describe('a data directory that no server uses', () => {
     using place = new TemporaryDirectory();
     await (await startGuardedServer({ directory: place.path, set: { '--auth': 'false' } }))[Symbol.asyncDispose]();
     const words = ['auth', 'users', 'create', 'ann', '--password-file', passwordFile('first', 'long enough')];
-    const told = await runCommand(laterVerbs, [...words, '--data-dir', place.path]);
+    const told = await runCommand(otherVerbs, [...words, '--data-dir', place.path]);
     expect(told).toMatchObject({ code: 1, printed: '', explained: expect.stringContaining('has no users yet') });
     await using guardedLater = await startGuardedServer({ directory: place.path });
     expect((await guardedLater.asAdmin<object[]>('GET', '/auth/v1/users')).body).toEqual([{ username: 'admin' }]);
@@ -242,7 +242,7 @@ test('the commands of the guide do what it says', async () => {
   for (const command of commands) {
     const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? '');
     const at = words.map((word) => (word === 'ann.password' ? passwordFile('guide', 'a password of ann') : word));
-    const told = await runCommand(laterVerbs, [...at, '--url', fresh.server.url, '--key', credential.slice(7)]);
+    const told = await runCommand(otherVerbs, [...at, '--url', fresh.server.url, '--key', credential.slice(7)]);
     expect([command, told.code, told.explained]).toEqual([command, 0, '']);
   }
 });
