@@ -54,9 +54,27 @@ describe('the bundled server', () => {
     expect((await post('/ai/v1/chat/completions', chat)).status).toBe(200);
   });
 
+  test('renders templates: their libraries are bundles of their own, which errors come from as from the sources', async () => {
+    await post('/db/v1/tables/t/batch', { inserts: { b: { html: '<p>green &amp; black', tags: ['a', 'b'] } } });
+    const embedder = { provider: 'service', model: 'tiny-bert' };
+    const preview = async (template: string) => {
+      const answer = await post('/db/v1/tables/t/indexes/x/preview', {
+        config: { type: 'embeddings', template, embedder },
+        keys: ['b'],
+      });
+      return {
+        status: answer.status,
+        body: (await answer.json()) as { documents?: { text: string }[]; code?: string },
+      };
+    };
+    const rendered = await preview('{{scrubHtml html}} {{encodeToon tags}}');
+    expect(rendered.body.documents?.map(({ text }) => text)).toEqual(['green & black [#2]: a,b']);
+    expect(await preview('{{#if')).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  });
+
   test('opens its port from a small file: what reads configuration files, and all of the rest, lies beside it', () => {
     expect(statSync(bundledMain).size).toBeLessThan(256 * 1_024);
-    for (const name of ['read-yaml.js', 'loaded-later.js', 'call-router.js'])
+    for (const name of ['read-yaml.js', 'loaded-later.js', 'other-verbs.js', 'call-router.js', 'scrub-html.js'])
       expect(existsSync(join(bundledMain, '..', name))).toBe(true);
   });
 
