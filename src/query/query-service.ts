@@ -193,9 +193,8 @@ export class QueryService {
         return await again(error);
       }
     }
-    const stored = lease.ranges.map((range) => range.stored);
     const judged = planned.plan.row_filter === undefined ? undefined : target.bodies;
-    const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, stored, judged);
+    const parts = await this.#shownParts(planned, table)?.ofHits(executed.hits, lease.ranges, judged);
     const page = await finishPage(executed, planned, target, parts);
     times.end('search');
     const { stages, tookMs } = times;
@@ -278,9 +277,9 @@ export class QueryService {
     return executeJoin({ ...searched, plan: join, rights, clock });
   }
 
-  #shownParts({ projection }: PlannedQuery, { indexes, artifacts }: SearchableTable): PartProjection | undefined {
+  #shownParts({ projection, plan }: PlannedQuery, { indexes, artifacts }: SearchableTable): PartProjection | undefined {
     const { templates } = this.#deps;
-    return PartProjection.of(projection, { indexes, artifacts, templates });
+    return PartProjection.of(projection, { indexes, artifacts, templates, hides: plan.row_filter !== undefined });
   }
 
   /** Before anything is searched. */

@@ -64,7 +64,8 @@ export async function openTarget(
   }
   const searched = searchedBy(index);
   const { names } = searched;
-  const bodies = new IndexedBodies(indexedTextsOf(table, index));
+  const hides = planned.plan.row_filter !== undefined;
+  const bodies = new IndexedBodies(indexedTextsOf(table, index), { hides });
   const indexed = (documents: readonly HydratedDocument[]) => bodies.of(documents, inBytes);
   const handles = () => names.flatMap((name) => ranges.map((range) => range.applier(name)?.index?.handle));
   const taken = handles();
@@ -87,7 +88,7 @@ export async function openTarget(
         handle: handleOf(range, index.name, table),
         documents: (ordinals) =>
           bodies.read(
-            stored,
+            range,
             () => stored.documents.byOrdinals(ordinals),
             ({ documents }) => documents,
           ),

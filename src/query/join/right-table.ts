@@ -44,7 +44,7 @@ export class RightTable implements RightSide {
 
   constructor(deps: RightTableDeps) {
     this.#deps = deps;
-    this.#bodies = new IndexedBodies(indexedTextsOf(deps.table));
+    this.#bodies = new IndexedBodies(indexedTextsOf(deps.table), { hides: deps.filter?.row_filter !== undefined });
     this.#expiredAtOrBeforeMs = deps.table.expiredAtOrBeforeMs(deps.clock.nowMs());
   }
 
@@ -66,13 +66,14 @@ export class RightTable implements RightSide {
     const { lease, keyPrefix = '', limit = Number.POSITIVE_INFINITY, caller } = this.#deps;
     const budget = new RowBudget();
     const rows: RightRow[] = [];
-    for (const { stored } of lease.ranges) {
+    for (const range of lease.ranges) {
+      const { stored } = range;
       let from: { key: string; inclusive: boolean } | undefined = { key: keyPrefix, inclusive: true };
       while (from && rows.length < limit) {
         caller.signal.throwIfAborted();
         const bounds = { fromKey: from.key, fromInclusive: from.inclusive, toKey: null, toInclusive: true };
         const page: DocumentPage = this.#bodies.read(
-          stored,
+          range,
           () => stored.documents.page(bounds),
           ({ documents }) => documents,
         );
@@ -175,7 +176,7 @@ export class RightTable implements RightSide {
 
   #documentOf(range: IndexedRange | undefined, key: string): StoredDocument | undefined {
     try {
-      return range && this.#bodies.get(range.stored, key);
+      return range && this.#bodies.get(range, key);
     } catch (error) {
       throw error instanceof ServiceError && error.code === 'data_corrupted' ? damagedRow() : error;
     }

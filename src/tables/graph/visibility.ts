@@ -46,7 +46,7 @@ export class Visibility {
     const context = { ttlDurationMs, nowMs: clock.nowMs(), synonyms, hasTextIndex, rowFilters };
     const plan = planFilter(filter?.filter_query, context);
     this.#deps = deps;
-    this.#bodies = new IndexedBodies(indexedTextsOf(table));
+    this.#bodies = new IndexedBodies(indexedTextsOf(table), { hides: plan?.row_filter !== undefined });
     this.#filter = filter;
     this.#plan = plan;
     this.#filters = plan
@@ -122,7 +122,7 @@ export class Visibility {
     const found: StoredDocument[][] = ranges.map(() => []);
     for (const key of keys) {
       const at = intervalOf(key, table.ranges);
-      const document = this.#bodies.get(must(ranges[at], 'intervals cover every key').stored, key);
+      const document = this.#bodies.get(must(ranges[at], 'intervals cover every key'), key);
       if (document && !hasExpired(document.ttlBaseMs, expiredAtOrBefore)) found[at]?.push(document);
     }
     return (await this.#permitted(found)).flat();
@@ -147,7 +147,7 @@ export class Visibility {
   /** A damaged document matches nothing. */
   #documentOf(range: IndexedRange, key: string): StoredDocument | undefined {
     try {
-      return this.#bodies.get(range.stored, key);
+      return this.#bodies.get(range, key);
     } catch (error) {
       if (error instanceof ServiceError && error.code === 'data_corrupted') return undefined;
       throw error;

@@ -115,7 +115,7 @@ export class DocumentReads {
     checkDocumentKey(key);
     // The context of a filter is made only where there is one: nearly all callers see all rows.
     const plan = caller.rowFilter === undefined ? undefined : permittedRows(table, caller, this.#clock.nowMs());
-    const permitted = plan && { plan, bodies: new IndexedBodies(indexedTextsOf(table)) };
+    const permitted = plan && { plan, bodies: new IndexedBodies(indexedTextsOf(table), { hides: true }) };
     const wanted: Wanted = { table, key, projection: compileProjection(fields), permitted };
     const lease = table.leaseOf(key);
     if (lease instanceof Promise || permitted !== undefined) return this.#lookup(wanted, lease, caller.signal);
@@ -141,15 +141,16 @@ export class DocumentReads {
   }
 
   /** A document with what was made of it, both as of one moment. Fails with `key_not_found`. */
-  #read(wanted: Wanted, { stored }: IndexedRange): ReadDocument {
+  #read(wanted: Wanted, range: IndexedRange): ReadDocument {
     const { table, key, projection, permitted } = wanted;
-    const shown = this.#shownParts(projection, table);
+    const { stored } = range;
+    const shown = this.#shownParts(projection, table, permitted !== undefined);
     // A document alone is of one moment by itself.
     if (!shown && !permitted) return this.#living(table, stored, stored.documents.get(key));
     return stored.atOneInstant(() => {
-      const document = permitted ? permitted.bodies.get(stored, key) : stored.documents.get(key);
+      const document = permitted ? permitted.bodies.get(range, key) : stored.documents.get(key);
       const living = this.#living(table, stored, document);
-      return { ...living, parts: shown?.read(stored, [living.document]) };
+      return { ...living, parts: shown?.read(range, [living.document]) };
     });
   }
 
@@ -159,8 +160,8 @@ export class DocumentReads {
     return { document, version: stored.versionOf(document), parts: undefined };
   }
 
-  #shownParts(projection: Projection, { indexes, artifacts }: Table): PartProjection | undefined {
-    return PartProjection.of(projection, { indexes, artifacts, templates: this.#templates });
+  #shownParts(projection: Projection, { indexes, artifacts }: Table, hides: boolean): PartProjection | undefined {
+    return PartProjection.of(projection, { indexes, artifacts, templates: this.#templates, hides });
   }
 
   #filterContext(table: Table, caller: Caller): Omit<PlanContext, 'name'> {
@@ -182,7 +183,7 @@ export class DocumentReads {
     const render = (document: StoredDocument, shown: ShownParts | undefined) =>
       renderLine(document, projection, shown, request.single_key ?? false);
     const hides = filter?.row_filter !== undefined;
-    const parts = this.#shownParts(projection, table);
+    const parts = this.#shownParts(projection, table, hides);
     return this.#pages(table, readBounds(request), request.limit ?? Number.POSITIVE_INFINITY, {
       render,
       keysAlone: projection.isEmpty && filter === undefined,
@@ -199,13 +200,13 @@ export class DocumentReads {
     for (const [index, range] of lease.ranges.entries()) {
       const { endKey } = must(table.ranges[index], 'a record for each range');
       if (endKey !== null && compareKeys(endKey, bounds.from) < 0) continue;
-      const bodies = new IndexedBodies(indexedTextsOf(table));
+      const bodies = new IndexedBodies(indexedTextsOf(table), { hides: how.hides });
       const filter = how.filter && scanFilterOf(range, { table, plan: how.filter, bodies }, how.signal);
       let after = { key: bounds.from, inclusive: bounds.includeFrom };
       while (left > 0 && !how.signal.aborted) {
         await filter?.ready();
         await yieldToEventLoop();
-        const { page, parts } = this.#page(range.stored, { after, bounds, left }, how, bodies);
+        const { page, parts } = this.#page(range, { after, bounds, left }, how, bodies);
         if (page.lastKey === undefined) break;
         const lines = await this.#lines(table, page, { ...how, filter, parts });
         const shown = lines.slice(0, left);
@@ -223,11 +224,12 @@ export class DocumentReads {
 
   /** A page of documents with what was made of them, as of one moment: parts that are written later belong to other bodies. */
   #page(
-    stored: RangeReader,
+    range: IndexedRange,
     { after, bounds, left }: { after: { key: string; inclusive: boolean }; bounds: ScanBounds; left: number },
     { keysAlone, filter, parts: shown }: ScanLines,
     bodies: IndexedBodies,
   ): { page: DocumentPage; parts: RenderedParts | undefined } {
+    const { stored } = range;
     const keys = {
       fromKey: after.key,
       fromInclusive: after.inclusive,
@@ -238,8 +240,8 @@ export class DocumentReads {
     if (keysAlone) return { page: stored.documents.keyPage(keys, rows), parts: undefined };
     const find = () => stored.documents.page(keys, rows, limits.scanPageBytesMax);
     return stored.atOneInstant(() => {
-      const page = bodies.read(stored, find, ({ documents }) => documents);
-      return { page, parts: shown?.read(stored, page.documents) };
+      const page = bodies.read(range, find, ({ documents }) => documents);
+      return { page, parts: shown?.read(range, page.documents) };
     });
   }
 

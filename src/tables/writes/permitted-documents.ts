@@ -45,7 +45,7 @@ export async function* storedStates(
   keys: Iterable<string>,
 ): AsyncGenerator<StoredState[]> {
   const { table, permitted } = filtered;
-  const bodies = new IndexedBodies(indexedTextsOf(table));
+  const bodies = new IndexedBodies(indexedTextsOf(table), { hides: true });
   let slice: StoredState[] = [];
   let bytes = 0;
   const judged = async () => {
@@ -78,10 +78,10 @@ function storedState(
 ): StoredState | Promise<StoredState> {
   const { stored } = range;
   const read = () => {
-    const found = bodies.get(stored, key);
+    const found = bodies.get(range, key);
     const isThere = found && !hasExpired(found.ttlBaseMs, table.expiredAtOrBeforeMs(at.timeMs));
     const document = isThere ? found : undefined;
-    const parts = document ? bodies.textSequences(stored, document) : [];
+    const parts = document ? bodies.textSequences(range, document) : [];
     const version = document ? stored.versionOf(document) : 0;
     const assertion = { rangeId: stored.rangeId, key, version, table: table.name, parts };
     return { key, document, isHidden: false, assertion };

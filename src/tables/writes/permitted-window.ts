@@ -26,7 +26,7 @@ export async function permittedWindow(
   const records = await permittedRecords(filtered, frame);
   // Read first: what is read later is as it is at this sequence, or newer.
   const throughSequence = range.head;
-  const bodies = new IndexedBodies(indexedTextsOf(table));
+  const bodies = new IndexedBodies(indexedTextsOf(table), { hides: true });
   const filter = scanFilterOf(range, { table, plan: permitted, bodies }, signal);
   await filter.ready();
   let ordinals = new Uint8Array();
@@ -61,10 +61,10 @@ async function permittedRecords(
   return new Set(records.map(({ key }) => key));
 }
 
-function readPage({ stored }: IndexedRange, bodies: IndexedBodies, keys: { fromKey: string; toKey: string | null }) {
+function readPage(range: IndexedRange, bodies: IndexedBodies, keys: { fromKey: string; toKey: string | null }) {
   const bounds = { ...keys, fromInclusive: false, toInclusive: true };
-  const find = () => stored.documents.page(bounds, limits.scanPageRowsMax, limits.scanPageBytesMax);
-  return bodies.read(stored, find, ({ documents }) => documents);
+  const find = () => range.stored.documents.page(bounds, limits.scanPageRowsMax, limits.scanPageBytesMax);
+  return bodies.read(range, find, ({ documents }) => documents);
 }
 
 function checkDamaged(

@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test';
 import { defineIndex } from '../../../src/index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../../../src/index-kinds/configuration/artifact-config.ts';
 import { primaryIndexConfig } from '../../../src/index-kinds/configuration/index-config.ts';
+import type { IndexedRange } from '../../../src/indexing/indexed-range.ts';
 import { assetBody } from '../../../src/lib/parts/asset-part.ts';
 import { IndexedBodies, indexedTextsOf } from '../../../src/query/indexed-bodies.ts';
 import type { StoredDocument } from '../../../src/storage/reader/document-store.ts';
-import type { RangeReader } from '../../../src/storage/reader/range-reader.ts';
 
 const encode = (text: string) => new TextEncoder().encode(text);
 const partId = 7;
@@ -24,15 +24,17 @@ class LabelledRange {
   label = 'hidden';
   labelSequence = 2;
   inInstant = 0;
+  /** Documents up to here have what is made of them. */
+  covered = 1;
 
   document(): StoredDocument {
     const body = encode(`{"n":${this.version}}`);
     return { key: 'a', ordinal: 1, sequence: this.version, ttlBaseMs: undefined, writtenMs: undefined, body };
   }
 
-  reader(): RangeReader {
+  reader(): IndexedRange {
     const body = () => assetBody(partId, { mediaType: 'text/plain', value: encode(this.label) });
-    return {
+    const stored = {
       atOneInstant: (read: () => unknown) => {
         this.inInstant += 1;
         return read();
@@ -42,13 +44,17 @@ class LabelledRange {
         sequences: () => new Map([[1, this.labelSequence]]),
       },
       documents: { byOrdinals: () => ({ documents: [this.document()], damaged: new Set() }) },
-    } as unknown as RangeReader;
+    };
+    return {
+      stored,
+      producer: () => ({ report: () => ({ coveredThrough: this.covered }) }),
+    } as unknown as IndexedRange;
   }
 }
 
 test('a document has the texts that were there when it was read, whatever is made of it later', () => {
   const range = new LabelledRange();
-  const bodies = new IndexedBodies([label]);
+  const bodies = new IndexedBodies([label], { hides: false });
   const document = bodies.read(
     range.reader(),
     () => range.document(),
@@ -63,7 +69,7 @@ test('a document has the texts that were there when it was read, whatever is mad
 
 test('a document has changed when it was written again, and when a text of it is newer', () => {
   const range = new LabelledRange();
-  const bodies = new IndexedBodies([label]);
+  const bodies = new IndexedBodies([label], { hides: false });
   const read = () =>
     bodies.read(
       range.reader(),
@@ -89,6 +95,7 @@ test('where the text index holds no artifacts, nothing is read beside the docume
   const artifacts = [{ ...label, config: { ...label.config, full_text_index: false } }];
   const bodies = new IndexedBodies(
     indexedTextsOf({ artifacts, servingIndex: { name: 'full_text_index_v0', definition } }),
+    { hides: true },
   );
   const document = bodies.read(
     range.reader(),
@@ -97,4 +104,25 @@ test('where the text index holds no artifacts, nothing is read beside the docume
   );
   const [frame] = bodies.of([document], (each) => each);
   expect([range.inInstant, frame?.body]).toEqual([0, document.body]);
+});
+
+test('where documents are hidden, a document lacks what was made of an earlier version until that is known to be of this one too', () => {
+  const range = new LabelledRange();
+  const bodies = new IndexedBodies([label], { hides: true });
+  const seen = () => {
+    const document = bodies.read(
+      range.reader(),
+      () => range.document(),
+      (found) => [found],
+    );
+    const [frame] = bodies.of([document], (each) => each);
+    return [new TextDecoder().decode(frame?.body), bodies.sequenceOf(document)];
+  };
+  range.version = 5;
+  expect(seen()).toEqual(['{"n":5}', Number.POSITIVE_INFINITY]);
+  range.covered = 5;
+  expect(seen()).toEqual(['{"n":5,"_artifacts":{"label":"hidden"}}', 5]);
+  range.version = 7;
+  range.labelSequence = 8;
+  expect(seen()).toEqual(['{"n":7,"_artifacts":{"label":"hidden"}}', 8]);
 });

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
+import type { IndexedRange } from '../../../src/indexing/indexed-range.ts';
 import { denseBody } from '../../../src/lib/parts/dense-part.ts';
 import type { Hit } from '../../../src/query/execution/hydrate.ts';
 import { IndexedBodies } from '../../../src/query/indexed-bodies.ts';
 import { PartProjection } from '../../../src/query/request/projection/part-projection.ts';
 import { compileProjection } from '../../../src/query/request/projection/projection.ts';
-import type { RangeReader } from '../../../src/storage/reader/range-reader.ts';
 
 test('under a row filter no vector is shown that was written after its document was looked at', async () => {
   const identity = { name: 'taste', incarnation: 1, partId: 7, memOnly: false } as const;
@@ -15,10 +15,12 @@ test('under a row filter no vector is shown that was written after its document 
   const documents = [1, 2].map((ordinal) => ({ ordinal, sequence: ordinal === 1 ? 5 : 9 }));
   const templates = { render: () => [] };
   const range = {
-    atOneInstant: (read: () => unknown) => read(),
-    parts: { read: () => ({ found, damaged: new Set() }) },
-    documents: { byOrdinals: () => ({ documents, damaged: new Set() }) },
-  } as unknown as RangeReader;
+    stored: {
+      atOneInstant: (read: () => unknown) => read(),
+      parts: { read: () => ({ found, damaged: new Set() }) },
+      documents: { byOrdinals: () => ({ documents, damaged: new Set() }) },
+    },
+  } as unknown as IndexedRange;
   const page = [
     { ordinal: 1, sequence: 5, key: 'a', text: '{}' },
     { ordinal: 2, sequence: 6, key: 'b', text: '{}' },
@@ -28,11 +30,12 @@ test('under a row filter no vector is shown that was written after its document 
     indexes: [index],
     artifacts: [],
     templates,
+    hides: true,
   });
   const shownOf = async (judged: IndexedBodies | undefined) => {
     const { shown } = (await projection?.ofHits(hits, [range], judged)) ?? {};
     return [...(shown ?? [])].map(([{ document }, parts]) => [document.key, parts.embeddings]);
   };
-  expect(await shownOf(new IndexedBodies([]))).toEqual([['a', '{"taste":[0.5]}']]);
+  expect(await shownOf(new IndexedBodies([], { hides: true }))).toEqual([['a', '{"taste":[0.5]}']]);
   expect((await shownOf(undefined)).map(([key]) => key)).toEqual(['a', 'b']);
 });

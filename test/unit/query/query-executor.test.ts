@@ -45,7 +45,7 @@ const target: QueryTarget = {
       hasNewTexts: () => false,
     },
   ],
-  bodies: new IndexedBodies([]),
+  bodies: new IndexedBodies([], { hides: false }),
   vectorHandles: [],
   recheck: async (_, documents) => documents.map(() => true),
   orderPage: async (_, hits) => hits.map((_hit, hit) => ({ hit, sort: [] })),

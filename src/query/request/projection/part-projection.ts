@@ -3,8 +3,9 @@ import { vectorFingerprintOf } from '../../../enrichment/part-definition.ts';
 import type { Templates } from '../../../enrichment/template/templates.ts';
 import { isVectorIndex } from '../../../index-kinds/all-kinds.ts';
 import type { ArtifactDefinition } from '../../../index-kinds/configuration/artifact-config.ts';
+import type { IndexedRange } from '../../../indexing/indexed-range.ts';
 import { forEachYielding } from '../../../lib/concurrency/yield-to-event-loop.ts';
-import type { RangeReader } from '../../../storage/reader/range-reader.ts';
+import { currentParts, type MadePart, type PartsRange } from '../../current-parts.ts';
 import type { Hit } from '../../execution/hydrate.ts';
 import type { IndexedBodies } from '../../indexed-bodies.ts';
 import type { ServingIndex } from '../../searchable-table.ts';
@@ -40,6 +41,8 @@ interface ProjectionScope {
   readonly indexes: readonly ServingIndex[];
   readonly artifacts: readonly ArtifactDefinition[];
   readonly templates: Pick<Templates, 'render'>;
+  /** Some documents are hidden from the caller: what was made of an earlier version of one, which may have been hidden, is not shown. */
+  readonly hides: boolean;
 }
 
 /** Vectors and chunks are shown by the server, not stored in documents: this reads those that a projection names. */
@@ -90,17 +93,18 @@ export class PartProjection {
 
   /** The shown parts of documents that were read before; of a document that chunks have found, those chunks alone. */
   read(
-    range: RangeReader,
+    range: PartsRange,
     documents: readonly ReadDocument[],
     bestOf: (at: number) => BestChunks = () => undefined,
   ): RenderedParts {
     const ordinals = documents.map(({ ordinal }) => ordinal);
-    const { found, damaged } = range.parts.read(ordinals, [
-      ...new Set([...this.#vectors.map(([partId]) => partId), ...this.#chunks.keys(), ...this.#madePartIds()]),
-    ]);
+    const { found, damaged } = range.stored.parts.read(ordinals, [...new Set(this.#partIds())]);
     const shown = new Map<number, ShownParts>();
+    const made = this.#scope.hides ? this.#madeParts() : [];
+    const isCurrent = currentParts(range, made, documents);
     for (const [at, document] of documents.entries()) {
       const bodies = found.get(document.ordinal);
+      for (const part of made) if (!isCurrent(document, part)) bodies?.delete(part.partId);
       if (bodies) shown.set(document.ordinal, this.#render(bodies, document, bestOf(at)));
     }
     return { shown, damaged };
@@ -113,6 +117,19 @@ export class PartProjection {
     const isOver = ({ definition }: ServingIndex) =>
       definition.kind === 'dense' && definition.artifact !== undefined && embeddings.includes(definition.artifact);
     return indexes.filter(isOver).map(({ name }) => name);
+  }
+
+  /** Those that are read and made by the server. */
+  #madeParts(): MadePart[] {
+    const { artifacts, indexes } = this.#scope;
+    const managed = indexes.filter(({ definition }) => 'managed' in definition && definition.managed !== undefined);
+    const all = [...artifacts, ...managed.map(({ name, definition: { partId } }) => ({ name, partId }))];
+    const read = new Set(this.#partIds());
+    return all.filter(({ partId }) => read.has(partId));
+  }
+
+  #partIds(): number[] {
+    return [...this.#vectors.map(([partId]) => partId), ...this.#chunks.keys(), ...this.#madePartIds()];
   }
 
   #madePartIds(): number[] {
@@ -154,22 +171,22 @@ export class PartProjection {
   }
 
   /**
-   * The shown parts of each hit of a page, and the hits of which a part is damaged. `stored` are the ranges that were searched.
+   * The shown parts of each hit of a page, and the hits of which a part is damaged. `ranges` are those that were searched.
    * Where documents are hidden, nothing is shown that is newer than what its document was `judged` by.
    */
   async ofHits(
     hits: readonly Hit[],
-    stored: readonly RangeReader[],
+    ranges: readonly IndexedRange[],
     judged: IndexedBodies | undefined,
   ): Promise<{ shown: Map<Hit, ShownParts>; damaged: Set<Hit> }> {
     const shown = new Map<Hit, ShownParts>();
     const damaged = new Set<Hit>();
     const load = (slice: number) => {
       const some = hits.slice(slice * sliceHits, (slice + 1) * sliceHits);
-      for (const [at, range] of stored.entries()) {
+      for (const [at, range] of ranges.entries()) {
         const own = some.filter((hit) => hit.range === at);
         const documents = own.map(({ document }) => document);
-        const { parts, changed } = range.atOneInstant(() => ({
+        const { parts, changed } = range.stored.atOneInstant(() => ({
           parts: this.read(range, documents, (which) => own[which]?.legVectors),
           changed: judged?.changed(range, documents),
         }));

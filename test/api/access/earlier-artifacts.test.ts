@@ -1,0 +1,71 @@
+import { expect, test } from 'bun:test';
+import type { Caller } from '../../../src/access/principal.ts';
+import { until } from '../../support/fault/until.ts';
+import { bodyOf, openTestDatabase, testCaller } from '../../support/open-test-database.ts';
+import { ModelService, openProviders } from '../../support/providers/model-service.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
+
+const owner = testCaller();
+const fields = ['*', '_artifacts', '_chunks', '_embeddings'];
+
+test('what was made of a document while it was hidden is in no answer under a row filter, also where its models are down', async () => {
+  using directory = new TemporaryDirectory();
+  await using models = new ModelService('openai');
+  const database = await openTestDatabase(directory.path, { providers: openProviders() });
+  await using _closed = { [Symbol.asyncDispose]: () => database.close() };
+  const { tables, artifacts, writes, documents, queries } = database.services;
+  const config = { provider: 'openai', model: 'm', url: `${models.url}/v1` };
+  const meaning = { type: 'embeddings', field: 'body', embedder: { ...config, dimensions: 8 } };
+  await tables.create('cases', { indexes: { meaning } }, owner);
+  const producer_json = { type: 'generator', config };
+  const summary = { kind: 'asset', field: 'body', full_text_index: true, producer_json };
+  await artifacts.put('cases', 'summary', summary, owner);
+  const pieces = { kind: 'chunk', source_artifact_name: 'summary', chunk_size: 20, full_text_index: true };
+  await artifacts.put('cases', 'pieces', pieces, owner);
+  const write = (document: object, sync_level: string) =>
+    writes.batch('cases', bodyOf({ inserts: { a: document }, sync_level }), owner);
+
+  const seeing = (filter: object) => testCaller({ rowFilter: { cases: filter } });
+  const red = seeing({ term: { team: 'red' } });
+  const ask = async (request: object, caller: Caller) =>
+    (await queries.run('cases', bodyOf({ fields, highlight: true, ...request }), caller)).flat().join('');
+  const shown = async (caller: Caller) => {
+    const found = await documents.lookup('cases', 'a', fields, caller);
+    const lines: string[] = [];
+    for await (const page of await documents.scan('cases', { fields }, caller)) lines.push(...page);
+    return [
+      String(found.json),
+      ...lines,
+      await ask({}, caller),
+      await ask({ full_text_search: { match: 'plan' } }, caller),
+    ];
+  };
+
+  await write({ team: 'blue', body: 'the merger plan' }, 'enrichments');
+  models.always = () => new Response('down', { status: 503 });
+  await write({ team: 'red', body: 'the garden plan' }, 'full_text');
+
+  for (const answer of await shown(red)) {
+    expect(answer).toContain('garden');
+    expect(answer).not.toMatch(/merger|_artifacts|_embeddings|"pieces"/);
+  }
+  const merger = { match: 'merger', field: '_artifacts.summary' };
+  for (const request of [
+    { full_text_search: merger },
+    { full_text_search: { query: 'merger' } },
+    { filter_query: merger },
+  ]) {
+    expect(JSON.parse(await ask(request, red))).toMatchObject({ hits: { hits: [] } });
+  }
+  expect(JSON.parse(await ask({}, seeing(merger)))).toMatchObject({ hits: { hits: [] } });
+  await expect(documents.lookup('cases', 'a', fields, seeing(merger))).rejects.toMatchObject({ code: 'key_not_found' });
+  // A caller without a row filter has what is there until it is made again.
+  for (const answer of await shown(owner)) expect(answer).toContain('merger');
+
+  models.always = () => undefined;
+  const isMade = (answer: string) => /You said: the garden plan/.test(answer) && answer.includes('"pieces"');
+  await until(async () => (await shown(red)).every(isMade));
+  // An artifact stays while its source stays as it is.
+  await write({ team: 'red', body: 'the garden plan', n: 2 }, 'enrichments');
+  for (const answer of await shown(red)) expect(answer).toMatch(/"_artifacts":.*You said: the garden plan/);
+}, 60_000);
