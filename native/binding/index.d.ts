@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 340442839d2f7ac33f0b794241be4c8169c03a5907078f6a2df1696536ee4645
+// SHA-256 of its sources: ee60179f69112add38b93e0b8e6447cf4fad77afe34e12586e6922e61d6358cc
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -7,6 +7,8 @@ export interface FrameOptions {
   /** Dotted path of the TTL base; absent when the table has no TTL. */
   ttlField?: string;
   keyBytesMax?: number;
+  /** Whether a key may be both deleted and put, in this order; not, unless given. */
+  putsDeleted?: boolean;
   /** The table's indexes; needed when a document has `_embeddings` or `_edges`, or a graph index makes edges of fields. */
   vectorIndexes?: Array<VectorIndexSpec>;
 }

@@ -23,6 +23,8 @@ export interface FrameOptions {
   /** Dotted path of the TTL base; absent when the table has no TTL. */
   ttlField?: string;
   keyBytesMax?: number;
+  /** Whether a key may be both deleted and put: the document is then a new one. Not, unless given. */
+  putsDeleted?: boolean;
   /** The table's indexes; needed when `holdsVectors` or `holdsEdges`, or an index makes edges of fields. */
   vectorIndexes?: WrittenVectors[];
 }
@@ -84,7 +86,8 @@ export function holdsEdges(entries: Uint32Array): boolean {
 
 /**
  * The document frame of one section's entries: keys checked, times of writes noted, TTL bases computed, documents
- * validated. Puts come first, each before the rows of its vectors and edges, then deletes, then transforms. The result's buffer is
+ * validated. Puts come first, each before the rows of its vectors and edges, then deletes, then transforms; the delete of a key
+ * that is put lies before them. The result's buffer is
  * its own and may be transferred; `bytes` must neither change nor be transferred until the promise has settled.
  * Throws ServiceError `invalid_key`, `conflicting_operations`, `validation_failed`, `invalid_embedding`,
  * `invalid_edge`, `too_many_edges`, `tree_topology_violation` or `limit_exceeded`.

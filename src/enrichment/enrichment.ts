@@ -177,7 +177,8 @@ export class Enrichment {
 
   /**
    * The rows of a write to one range with the parts of its documents, made before anything is written. `transformed` has
-   * what the transforms among them, by their rows, will make of their documents. Throws
+   * what the transforms among them, by their rows, will make of their documents; `expiredAtOrBeforeMs` is the latest TTL base
+   * of documents that have expired at the time of the write. Throws
    * `enrichment_failed` for a document that cannot be embedded, and the embedder's own fault.
    */
   precompute(
@@ -185,14 +186,14 @@ export class Enrichment {
     stored: RangeReader,
     { indexes, artifacts }: EnrichedTable,
     caller: Caller,
-    transformed: TransformedRows = new Map(),
+    left: { readonly transformed: TransformedRows; readonly expiredAtOrBeforeMs: number | undefined },
   ): Promise<Uint8Array<ArrayBuffer>> {
     const parts = [
       ...artifacts.map((artifact) => artifactPart(artifact, this.#deps)),
       ...indexes.flatMap(({ definition }) => partDefinition(definition, this.#deps) ?? []).map(vectorPart),
     ];
     if (parts.length === 0) return Promise.resolve(frame);
-    return precomputeParts(frame, { stored, definitions: parts, templates: this.#sources, caller, transformed });
+    return precomputeParts(frame, { stored, definitions: parts, templates: this.#sources, caller, ...left });
   }
 
   /** Makes of single documents what the index would make of them; undefined where its vectors come with the documents. */

@@ -1,12 +1,13 @@
 import { type Caller, serverCaller } from '../access/principal.ts';
 import { must } from '../lib/assert.ts';
-import { FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
+import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../lib/document-frame.ts';
 import { partDeleteBody, partIdOfBody } from '../lib/parts/part-body.ts';
+import { hasExpired } from '../lib/ttl.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { RangeReader } from '../storage/reader/range-reader.ts';
 import { type SourceTemplates, sourceOf } from './derive-source.ts';
 import type { FollowedPart } from './following/followed-part.ts';
-import { type HeldPart, heldParts } from './following/held-part.ts';
+import { heldParts } from './following/held-part.ts';
 import { isMade, madeBody, type PartOutcome } from './following/part-outcome.ts';
 
 /** Bodies by the rows of the transforms that leave them. */
@@ -20,6 +21,8 @@ interface Precompute {
   readonly caller: Caller;
   /** Row of a transform -> the document behind it; undefined for a row that a later one of its document follows. */
   readonly transformed: TransformedRows;
+  /** The latest TTL base of documents that have expired at the time of the write; undefined when none ever does. */
+  readonly expiredAtOrBeforeMs: number | undefined;
 }
 
 /** A part row for the put, or the transform, of a row. */
@@ -61,10 +64,16 @@ export async function precomputeParts(
 async function addParts(
   bytes: Uint8Array<ArrayBuffer>,
   definition: FollowedPart,
-  { stored, templates, caller, transformed }: Precompute,
+  { stored, templates, caller, transformed, expiredAtOrBeforeMs }: Precompute,
   partRows: Map<number, PartRow[]>,
 ): Promise<void> {
   const frame = readFrame(bytes);
+  const replaced = deletedKeys(frame);
+  /** The stored document whose parts the written one has; one that is deleted before, or has expired, takes them with it. */
+  const heldDocument = (key: string) => {
+    const document = replaced.has(key) ? undefined : stored.documents.get(key);
+    return document && hasExpired(document.ttlBaseMs, expiredAtOrBeforeMs) ? undefined : document;
+  };
   const newBatch = definition.batches();
   // Write access to the table suffices: no grant for inference is needed.
   const { requestId, signal } = caller;
@@ -75,9 +84,11 @@ async function addParts(
       const isPut = frame.kind(row) === rowKind.put && !transformed.has(row);
       const body = isPut ? frame.body(row) : transformed.get(row)?.body;
       if (body === undefined) continue;
-      const held = heldPart(stored, frame.key(row), definition.partId);
+      const ordinal = heldDocument(frame.key(row))?.ordinal;
+      const held =
+        ordinal === undefined ? undefined : heldParts(stored.parts, definition.partId, [ordinal]).get(ordinal);
       // The number of the row stands for that of the document, which it has yet to get.
-      const artifacts = sourceArtifacts(stored, frame.key(row), definition, partRows.get(row));
+      const artifacts = sourceArtifacts(stored, ordinal, definition, partRows.get(row));
       const derived = sourceOf(body, definition.source, templates, { caller, signal }, artifacts);
       const source = derived instanceof Promise ? await derived : derived;
       await batch.add({ ordinal: row, key: frame.keyBytes(row), sequence: 0, body }, source, held, call);
@@ -93,21 +104,21 @@ async function addParts(
 /** The source of the part, as it is with this write; undefined where that is the document. */
 function sourceArtifacts(
   stored: RangeReader,
-  key: string,
+  ordinal: number | undefined,
   { source: { artifact } }: FollowedPart,
   rows: readonly PartRow[] = [],
 ): ReadonlyMap<number, Uint8Array> | undefined {
   if (artifact === undefined) return undefined;
   const written = rows.find(({ body }) => partIdOfBody(body) === artifact);
   if (written) return written.kind === rowKind.partPut ? new Map([[artifact, written.body]]) : new Map();
-  const document = stored.documents.get(key);
-  return document && stored.parts.read([document.ordinal], [artifact]).found.get(document.ordinal);
+  return ordinal === undefined ? undefined : stored.parts.read([ordinal], [artifact]).found.get(ordinal);
 }
 
-function heldPart(stored: RangeReader, key: string, partId: number): HeldPart | undefined {
-  const document = stored.documents.get(key);
-  if (!document) return undefined;
-  return heldParts(stored.parts, partId, [document.ordinal]).get(document.ordinal);
+/** Deletes lie before the puts and transforms of their key. */
+function deletedKeys(frame: DocumentFrame): Set<string> {
+  const keys = new Set<string>();
+  for (let row = 0; row < frame.rowCount; row += 1) if (frame.kind(row) === rowKind.delete) keys.add(frame.key(row));
+  return keys;
 }
 
 function partRow(partId: number, outcome: PartOutcome, key: string): PartRow | undefined {

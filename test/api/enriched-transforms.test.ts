@@ -56,6 +56,19 @@ describe('a transform that waits for its enrichments', () => {
     expect([await producedBy('whole'), await producedBy('parts')]).toEqual([0, 0]);
   });
 
+  test('of a document that the same write deletes first has it made again', async () => {
+    await write({ inserts: { again: { text: 'quince jelly' } } });
+    const operations = [set('quince jelly')];
+    const answer = await write({ deletes: ['again'], transforms: [{ key: 'again', operations, upsert: true }] });
+    expect(answer).toMatchObject({ status: 201, body: { deleted: 1, transformed: 1 } });
+    const { _embeddings, _artifacts } = (await lookup('again', '_embeddings,_artifacts')) as Record<string, object>;
+    expect([Object.keys(_embeddings ?? {}).sort(), Object.keys(_artifacts ?? {})]).toEqual([
+      ['parts', 'whole'],
+      ['copy'],
+    ]);
+    expect([await producedBy('whole'), await producedBy('parts')]).toEqual([0, 0]);
+  });
+
   test('is rejected with the whole write where something cannot be made', async () => {
     await write({ inserts: { c: { text: 'walnut bread' }, d: { text: 'rye bread' } } });
     const refused = await write({

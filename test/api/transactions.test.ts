@@ -122,6 +122,49 @@ describe('a transaction', () => {
     ]);
   });
 
+  test('writes a document again that it has deleted before, without the vectors and edges of the old one', async () => {
+    const embedder = { provider: 'mock', model: 'words', dimensions: 8 };
+    const indexes = {
+      v: { type: 'embeddings', external: true, dimension: 2 },
+      g: { type: 'graph' },
+      made: { type: 'embeddings', field: 'text', embedder },
+    };
+    const table = await newTable({ num_shards: 2, indexes });
+    const to = (target: string) => ({ g: { next: [{ target }] } });
+    const lookup = async (key: string) =>
+      (await server.send<Body>('GET', `/db/v1/tables/${table}/lookup/${key}?fields=*,_embeddings`)).body;
+    const neighbours = async (key: string) => {
+      const search = { type: 'neighbors', index_name: 'g', start_nodes: { keys: [key] } };
+      const { body } = await server.send('POST', `/db/v1/tables/${table}/query`, {
+        limit: 0,
+        graph_searches: { near: search },
+      });
+      const [response] = body.responses as [{ graph_results: { near: { nodes: { key: string }[] } } }];
+      return response.graph_results.near.nodes.map((node) => node.key);
+    };
+    await put(table, {
+      a: { text: 'plum', _embeddings: { v: [1, 2] }, _edges: to('z') },
+      z: { _edges: to('a') },
+    });
+    const transaction = await Transaction.begin(server, { sync_level: 'enrichments' });
+    await transaction.send('delete', { table, key: 'a' });
+    await transaction.send('write', { table, key: 'a', document: { text: 'plum' } });
+    await transaction.send('write', {
+      table,
+      key: 'b',
+      document: { n: 1, _embeddings: { v: [3, 4] }, _edges: to('a') },
+    });
+    await transaction.send('write', { table, key: 'b', document: { n: 2 } });
+    expect((await transaction.send('commit')).body.tables).toEqual({
+      [table]: { inserted: 2, deleted: 1, transformed: 0 },
+    });
+    expect(await lookup('b')).toEqual({ n: 2, _embeddings: { v: [3, 4] } });
+    const { _embeddings, ...others } = await lookup('a');
+    expect(others).toEqual({ text: 'plum' });
+    expect(Object.keys(_embeddings as object)).toEqual(['made']);
+    expect([await neighbours('a'), await neighbours('z'), await neighbours('b')]).toEqual([[], [], ['a']]);
+  });
+
   test('keeps documents as they are spelled', async () => {
     const table = await newTable();
     const transaction = await Transaction.begin(server);

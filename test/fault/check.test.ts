@@ -62,6 +62,27 @@ describe('sundew check', () => {
     timeout,
   );
 
+  test(
+    'finds nothing wrong after a kill before the first checkpoint of an index, of whatever kind',
+    async () => {
+      using place = new FaultPlace();
+      {
+        await using server = await place.start();
+        const wire = new WireClient(server.url);
+        const indexes = {
+          dense: { type: 'embeddings', external: true, dimension: 2 },
+          sparse: { type: 'embeddings', external: true, sparse: true },
+          links: { type: 'graph' },
+        };
+        await wire.createTable('t', { indexes });
+        await wire.batch('t', { inserts: { k: { words: 'amber' } }, sync_level: 'full_index' });
+        await server.kill();
+      }
+      expect(offlineCheck(place.dataDir)).toEqual({ code: 0, text: expect.stringContaining('nothing is wrong') });
+    },
+    timeout,
+  );
+
   const damages: [string, string, string, RegExp][] = [
     ['a counter', 'documents.db', 'UPDATE changes SET documents = documents + 1', /counters/],
     ['a body', 'documents.db', "UPDATE documents SET body = CAST('{}' AS BLOB)", /does not match its checksum/],

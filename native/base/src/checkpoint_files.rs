@@ -100,11 +100,12 @@ pub struct CheckpointFiles<State> {
 }
 
 impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
-    /// Reads the last checkpoint of a directory, which may be missing, and removes what it does not name. `fingerprint`
+    /// Reads the last checkpoint of a directory, which is made where it is missing, and removes what it does not name. `fingerprint`
     /// changes with the format of the files and with options that they depend on.
     ///
     /// Errors: `index_damaged`, `index_incompatible` (the remedy for both is an empty directory).
     pub fn open(root: &Path, fingerprint: String) -> Result<Self, EngineError> {
+        fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
         let mut files = Self { root: root.to_owned(), fingerprint, last: None, left_out: Vec::new() };
         files.last = match fs::read(root.join(CHECKPOINT)) {
             Ok(text) => Some(files.read_checkpoint(&text)?),
@@ -202,7 +203,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         let text = serde_json::to_vec(&text).map_err(internal)?;
         failpoint::hit("checkpoint-files.before-draft");
         let path = self.root.join(CHECKPOINT_DRAFT);
-        let write = || create(&self.root, CHECKPOINT_DRAFT).and_then(|mut file| file.write_all(&text));
+        let write = || File::create(self.root.join(CHECKPOINT_DRAFT)).and_then(|mut file| file.write_all(&text));
         write().map_err(io_failed("write a checkpoint"))?;
         let known: HashSet<&NamedFile> = self.durable_files().iter().collect();
         let new: Vec<&NamedFile> = checkpoint.files.iter().filter(|file| !known.contains(file)).collect();
@@ -285,7 +286,7 @@ pub fn write_index_file(root: &Path, name: &str, parts: &[&[u8]]) -> Result<Name
     let mut crc = crc32fast::Hasher::new();
     let mut bytes = 0;
     let mut write = || -> io::Result<()> {
-        let mut file = SparseFile::new(create(root, name)?);
+        let mut file = SparseFile::new(File::create(root.join(name))?);
         for part in parts {
             file.write_all(part)?;
             crc.update(part);
@@ -296,16 +297,4 @@ pub fn write_index_file(root: &Path, name: &str, parts: &[&[u8]]) -> Result<Name
     write().map_err(io_failed("write an index file"))?;
     failpoint::hit("checkpoint-files.after-file");
     Ok(NamedFile { name: name.to_owned(), bytes, crc: Some(crc.finalize()), grows: false })
-}
-
-/// The directory is made with its first file.
-fn create(root: &Path, name: &str) -> io::Result<File> {
-    let path = root.join(name);
-    match File::create(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(root)?;
-            File::create(&path)
-        }
-        created => created,
-    }
 }

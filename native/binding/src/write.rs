@@ -72,6 +72,8 @@ pub struct FrameOptions {
     /// Dotted path of the TTL base; absent when the table has no TTL.
     pub ttl_field: Option<String>,
     pub key_bytes_max: Option<u32>,
+    /// Whether a key may be both deleted and put, in this order; not, unless given.
+    pub puts_deleted: Option<bool>,
     /// The table's indexes; needed when a document has `_embeddings` or `_edges`, or a graph index makes edges of fields.
     pub vector_indexes: Option<Vec<VectorIndexSpec>>,
 }
@@ -212,6 +214,7 @@ fn frame_options(options: &FrameOptions) -> Result<EngineFrameOptions, EngineErr
         timestamp_ms: options.timestamp_ms as i64,
         ttl_field: options.ttl_field.clone(),
         key_bytes_max: options.key_bytes_max.unwrap_or(KEY_BYTES_MAX) as usize,
+        puts_deleted: options.puts_deleted.unwrap_or(false),
         vector_indexes: indexes.iter().map(vector_index).collect(),
         graph_indexes: indexes.iter().filter_map(graph_of).collect::<Result<_, _>>()?,
     })

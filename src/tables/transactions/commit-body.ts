@@ -19,11 +19,11 @@ export function commitBody(session: Session): Uint8Array {
   return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
 }
 
-/** `base`, then transforms: the order in which a batch applies what it has for a key. */
+/** Delete, `base`, then transforms: the order in which the commit applies what it has for a key. */
 function pushBatch(parts: (string | Uint8Array)[], keys: ReadonlyMap<string, StagedKey>): void {
   const entries = [...keys];
   const puts = entries.flatMap(([key, { base }]) => (base ? [[`${JSON.stringify(key)}:`, base]] : []));
-  const deletes = entries.flatMap(([key, { base }]) => (base === null ? [[JSON.stringify(key)]] : []));
+  const deletes = entries.flatMap(([key, { base, isNew }]) => (base === null || isNew ? [[JSON.stringify(key)]] : []));
   const transforms = entries.flatMap(([key, staged]) =>
     staged.transforms.map(({ operations, upsert }) => [
       `{"key":${JSON.stringify(key)},"upsert":${upsert},"operations":`,

@@ -1,4 +1,5 @@
 import { must } from '../../lib/assert.ts';
+import { memberTexts } from '../../lib/text/json-text.ts';
 
 /** A transform as it was sent. */
 interface StagedTransform {
@@ -11,6 +12,8 @@ interface StagedTransform {
 export interface StagedKey {
   /** JSON object to be put; null: the document is deleted; undefined: it stays what is stored. */
   readonly base: Uint8Array | null | undefined;
+  /** Whether what is stored is deleted before `base` is put, so that nothing beside it stays, such as a vector. */
+  readonly isNew: boolean;
   /** In the order in which they are applied to that. */
   readonly transforms: readonly StagedTransform[];
 }
@@ -25,6 +28,7 @@ export interface StagedOperation {
 /** A `StagedKey` that grows in place. */
 interface Entry {
   readonly base: Uint8Array | null | undefined;
+  readonly isNew: boolean;
   readonly transforms: StagedTransform[];
   size: StagedSize;
 }
@@ -63,17 +67,20 @@ export class StagedWrites {
     const keys = layer.get(table) ?? new Map<string, Entry>();
     layer.set(table, keys);
     const held = keys.get(key);
-    const size = sizeOf(operation);
-    if ('base' in change) keys.set(key, { base: change.base, transforms: [], size });
-    else if (held) {
+    let size = sizeOf(operation);
+    if ('base' in change) {
+      const put = replaced(held, change.base);
+      size = sizeOf({ table, key, change: put });
+      keys.set(key, { ...put, transforms: [], size });
+    } else if (held) {
       held.transforms.push(change.transform);
       held.size = sum(held.size, size);
-    } else keys.set(key, { base: undefined, transforms: [change.transform], size });
-    const replaced = 'base' in change && held ? held.size : nothing;
+    } else keys.set(key, { base: undefined, isNew: false, transforms: [change.transform], size });
+    const freed = 'base' in change && held ? held.size : nothing;
     const before = this.#sizes.at(-1) ?? nothing;
     this.#sizes[this.#sizes.length - 1] = {
-      operations: before.operations + size.operations - replaced.operations,
-      bytes: before.bytes + size.bytes - replaced.bytes,
+      operations: before.operations + size.operations - freed.operations,
+      bytes: before.bytes + size.bytes - freed.bytes,
     };
   }
 
@@ -111,8 +118,44 @@ export class StagedWrites {
 
 /** A later entry on top of an earlier one. */
 function over(below: StagedKey | undefined, above: StagedKey | undefined): StagedKey | undefined {
-  if (!below || !above || above.base !== undefined) return above ?? below;
-  return { base: below.base, transforms: [...below.transforms, ...above.transforms] };
+  if (!below || !above || above.isNew) return above ?? below;
+  if (above.base !== undefined) return { ...replaced(below, above.base), transforms: above.transforms };
+  return { ...below, transforms: [...below.transforms, ...above.transforms] };
+}
+
+/** A document, or a deletion, on top of an earlier entry. */
+function replaced(
+  below: Pick<StagedKey, 'base' | 'isNew'> | undefined,
+  base: Uint8Array | null,
+): { base: Uint8Array | null; isNew: boolean } {
+  if (base === null) return { base, isNew: false };
+  if (below?.base === null) return { base, isNew: true };
+  return { base: below?.base ? withBeside(base, below.base) : base, isNew: below?.isNew ?? false };
+}
+
+/** Members of what is kept beside a document, by index: a write that leaves an index out keeps what it has. */
+const besideMembers = ['_embeddings', '_edges'];
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+/** A document with the vectors and edges of the one that it replaces, as far as it does not name their index itself. */
+function withBeside(document: Uint8Array, earlier: Uint8Array): Uint8Array {
+  const before = memberTexts(decoder.decode(earlier));
+  if (!besideMembers.some((name) => before.has(name))) return document;
+  const members = memberTexts(decoder.decode(document));
+  for (const name of besideMembers) {
+    const [kept, own] = [before.get(name), members.get(name)];
+    if (kept?.startsWith('{')) {
+      const indexes = own?.startsWith('{') ? memberTexts(own) : [];
+      members.set(name, objectText(new Map([...memberTexts(kept), ...indexes])));
+    }
+  }
+  return encoder.encode(objectText(members));
+}
+
+function objectText(members: ReadonlyMap<string, string>): string {
+  return `{${[...members].map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 }
 
 /** The size of an operation. */

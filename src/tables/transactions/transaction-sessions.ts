@@ -26,7 +26,7 @@ interface SessionBounds {
 }
 
 interface SessionsDeps {
-  readonly writer: Pick<BatchWriter, 'check' | 'commit'>;
+  readonly writer: Pick<BatchWriter, 'check' | 'commitTransaction'>;
   readonly documents: Pick<DocumentReads, 'lookup'>;
   readonly clock: Clock;
   readonly bounds: SessionBounds;
@@ -244,7 +244,7 @@ export class TransactionSessions implements Service {
     } else {
       try {
         const body = commitBody(session);
-        const { counts, ...outcome } = await writer.commit(body, caller, `transaction-${session.id}`);
+        const { counts, ...outcome } = await writer.commitTransaction(body, caller, `transaction-${session.id}`);
         session.end({ ...outcome, tables: counts });
       } catch (error) {
         if (error instanceof ServiceError && error.code === 'transaction_conflict') this.#remove(session);

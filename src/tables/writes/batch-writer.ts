@@ -105,7 +105,7 @@ export class BatchWriter {
     if (scanned.entries.length === 0) throw noOperations();
     const at = this.#stamp();
     const repeated = repeatedWrites(request, [lease], at);
-    const writes = repeated ? [] : await this.#rangeWrites(table, body, scanned, 0, at);
+    const writes = repeated ? [] : await this.#rangeWrites(table, body, scanned, { section: 0, at });
     const parts = [{ table, lease, writes }];
     const by = { caller, isEnriched: wait === 'enrichments' };
     const applied = repeated ?? (await this.#commit(parts, [], request, at, by));
@@ -114,14 +114,20 @@ export class BatchWriter {
 
   /** Batches of several tables as one write. */
   multiBatch(body: Uint8Array, caller: Caller, idempotencyKey?: string) {
-    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, false);
+    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, 'batches');
     return this.#once('batches', body, { caller, idempotencyKey }, run);
   }
 
   /** As `multiBatch`, if no document of the read set has changed. Fails with `transaction_conflict`. */
   commit(body: Uint8Array, caller: Caller, idempotencyKey?: string) {
-    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, true);
+    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, 'commit');
     return this.#once('commit', body, { caller, idempotencyKey }, run);
+  }
+
+  /** As `commit`; of a key that is both deleted and inserted the document is deleted first, and is then a new one. */
+  commitTransaction(body: Uint8Array, caller: Caller, idempotencyKey: string) {
+    const run = (request: NamedRequest) => this.#writeTables(body, caller, request, 'transaction');
+    return this.#once('transaction', body, { caller, idempotencyKey }, run);
   }
 
   /**
@@ -184,8 +190,13 @@ export class BatchWriter {
     return this.#keyed.run(`${client}\0${idempotencyKey}`, () => run({ requestId, key }));
   }
 
-  async #writeTables(body: Uint8Array, caller: Caller, request: NamedRequest, withReadSet: boolean) {
-    const { scanned, wait, readSet } = await readTablesRequest(body, withReadSet ? 'required' : 'none');
+  async #writeTables(
+    body: Uint8Array,
+    caller: Caller,
+    request: NamedRequest,
+    kind: 'batches' | 'commit' | 'transaction',
+  ) {
+    const { scanned, wait, readSet } = await readTablesRequest(body, kind === 'batches' ? 'none' : 'required');
     // A read set alone asks whether what was read still stands.
     if (scanned.entries.length === 0 && readSet.length === 0) throw noOperations();
     const at = this.#stamp();
@@ -197,7 +208,8 @@ export class BatchWriter {
     const held = parts.map(({ lease }) => lease);
     const repeated = repeatedWrites(request, held, at);
     for (const [section, part] of parts.entries()) {
-      part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, section, at);
+      const putsDeleted = kind === 'transaction';
+      part.writes = repeated ? [] : await this.#rangeWrites(part.table, body, scanned, { section, at, putsDeleted });
     }
     const assertions = readSet.map((item) => readAssertion(this.#tables, item, caller));
     const by = { caller, isEnriched: wait === 'enrichments' };
@@ -210,18 +222,24 @@ export class BatchWriter {
     return settle(parts, applied, wait, counts, this.#clock);
   }
 
-  async #rangeWrites(table: Table, body: Uint8Array, scanned: ScannedWrite, section: number, at: Stamp) {
+  async #rangeWrites(
+    table: Table,
+    body: Uint8Array,
+    scanned: ScannedWrite,
+    { section, at, putsDeleted = false }: { section: number; at: Stamp; putsDeleted?: boolean },
+  ) {
     const entries = sectionEntries(scanned, section);
     if (entries.length === 0) return [];
-    const frames = await splitFrame(await this.#frame(table, body, entries, at), table.ranges);
+    const frames = await splitFrame(await this.#frame(table, body, entries, at, putsDeleted), table.ranges);
     return frames.flatMap((frame, index): RangeWrite[] => {
       const rangeId = must(table.ranges[index], 'a frame for each range').rangeId;
       return frame ? [{ rangeId, frame, ttlField: table.ttlField }] : [];
     });
   }
 
-  #frame(table: Table, body: Uint8Array, entries: Uint32Array, at: Stamp) {
+  #frame(table: Table, body: Uint8Array, entries: Uint32Array, at: Stamp, putsDeleted = false) {
     const options: FrameOptions = {
+      putsDeleted,
       timestampMs: at.timeMs,
       ttlField: table.ttlField,
       keyBytesMax: limits.keyBytesMax,
@@ -259,7 +277,8 @@ export class BatchWriter {
           const foreseen = foreseeTransforms(rows, stored, part.table, at);
           const { documents } = foreseen;
           if (isChecked) await checkRows(part.table.compiledSchema, rowsLeft(rows, documents));
-          const made = isEnriched && this.#enrichment.precompute(write.frame, stored, part.table, caller, documents);
+          const left = { transformed: documents, expiredAtOrBeforeMs: part.table.expiredAtOrBeforeMs(at.timeMs) };
+          const made = isEnriched && this.#enrichment.precompute(write.frame, stored, part.table, caller, left);
           const frame = made ? await made : write.frame;
           if (isChecked || frame !== write.frame) read.push(...foreseen.read);
           writes.push({ ...write, frame: frame === write.frame ? frame.slice() : frame });

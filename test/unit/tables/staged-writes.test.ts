@@ -25,6 +25,28 @@ test('operations on a key coalesce: a put or a delete replaces, a transform foll
   expect(writes.size.operations).toBe(1);
 });
 
+test('a put behind a delete is a new document, and one behind a put keeps the vectors and edges that it does not name', () => {
+  const writes = new StagedWrites();
+  const first = '{"n":1.0,"_embeddings":{"v":[1],"w":[2]},"_edges":{"g":{"t":[]}}}';
+  const second = '{"n":2.0,"_embeddings":{"w":null,"x":[3]}}';
+  const both = '{"n":2.0,"_embeddings":{"v":[1],"w":null,"x":[3]},"_edges":{"g":{"t":[]}}}';
+  for (const isApart of [false, true]) {
+    const key = String(isApart);
+    remove(writes, key);
+    put(writes, key, '{"n":0}');
+    expect(writes.of('t', key)?.isNew).toBe(true);
+    if (isApart) writes.mark();
+    put(writes, key, first);
+    if (isApart) writes.mark();
+    put(writes, key, second);
+    expect(text(writes.of('t', key))).toEqual({ base: both, transforms: [] });
+    expect(writes.of('t', key)?.isNew).toBe(true);
+    if (isApart) writes.mark();
+    remove(writes, key);
+    expect(writes.of('t', key)).toMatchObject({ base: null, isNew: false, transforms: [] });
+  }
+});
+
 test('what is replaced gives its memory back', () => {
   const writes = new StagedWrites();
   put(writes, 'a', 'x'.repeat(1_000));

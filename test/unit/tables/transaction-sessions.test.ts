@@ -41,7 +41,7 @@ function open(failures: ServiceError[] = []) {
     },
     writer: {
       check: (body) => readTablesRequest(body, 'optional'),
-      async commit(body, _caller, key) {
+      async commitTransaction(body, _caller, key) {
         commits.push({ body: Buffer.from(body).toString(), key });
         const failure = failures.shift();
         if (failure) throw failure;

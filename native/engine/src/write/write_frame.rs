@@ -2,7 +2,7 @@
 //! noted, the TTL base computed, vectors checked and made rows of their own, bodies otherwise as sent.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use time::OffsetDateTime;
@@ -26,6 +26,9 @@ pub struct FrameOptions {
     /// Dotted path of the member that holds a document's TTL base; `None` when the table has no TTL.
     pub ttl_field: Option<String>,
     pub key_bytes_max: usize,
+    /// Whether a key may be both deleted and put: it is deleted first then, and the document begins without what the
+    /// old one had.
+    pub puts_deleted: bool,
     /// The table's indexes; they are looked at only for documents with `_embeddings`.
     pub vector_indexes: Vec<VectorTarget>,
     /// The table's graph indexes; needed where a document has `_edges`, or an index makes edges of fields.
@@ -49,8 +52,8 @@ struct Entry<'a> {
 }
 
 /// Builds the frame of one section's entries (`ENTRY_WORDS` words each) of the request `bytes`. Rows lie as given,
-/// puts first, each followed by the rows of its vectors and edges, then deletes, then transforms. Puts are validated against
-/// `schema`, when the table has one.
+/// puts first, each followed by the rows of its vectors and edges, then deletes, then transforms; a key that is deleted and
+/// put has its delete before the puts. Puts are validated against `schema`, when the table has one.
 /// Errors: `invalid_key`, `conflicting_operations`, `validation_failed`, `invalid_embedding`, `invalid_edge`,
 /// `tree_topology_violation`, `limit_exceeded`.
 pub fn build_frame(
@@ -60,7 +63,10 @@ pub fn build_frame(
     schema: Option<&TableSchema>,
 ) -> Result<Vec<u8>, EngineError> {
     let mut rows = read_entries(bytes, entries, options.key_bytes_max)?;
-    refuse_conflicts(&rows)?;
+    let put_again = deleted_and_put(&rows);
+    if let Some(key) = put_again.iter().next().filter(|_| !options.puts_deleted) {
+        return Err(conflict(key, "is both inserted and deleted"));
+    }
     let vectors = read_vectors(&mut rows, &options.vector_indexes)?;
     let edges = read_edges(&mut rows, options)?;
     let overhead = TRANSFORM_HEAD.len() + TRANSFORM_UPSERT_TAIL.len();
@@ -70,6 +76,11 @@ pub fn build_frame(
     let part_bytes = vectors.payloads.len() + edges.payloads.len() + part_count * (8 + key_bytes_max);
     let mut writer = FrameWriter::new(rows.len() + part_count, heap_bytes + part_bytes)?;
     let ttl_path: Option<Vec<&str>> = options.ttl_field.as_deref().map(|field| field.split('.').collect());
+    let (deletes_before, deletes_behind): (Vec<&Entry>, Vec<&Entry>) =
+        rows.iter().filter(|row| row.kind == RowKind::Delete).partition(|row| put_again.contains(&*row.key));
+    for row in deletes_before {
+        writer.push(RowKind::Delete, 0, row.key.as_bytes(), &[]);
+    }
     for row in rows.iter().filter(|row| row.kind == RowKind::Put) {
         check_document(row)?;
         if let Some(schema) = schema {
@@ -95,7 +106,7 @@ pub fn build_frame(
             }
         }
     }
-    for row in rows.iter().filter(|row| row.kind == RowKind::Delete) {
+    for row in deletes_behind {
         writer.push(RowKind::Delete, 0, row.key.as_bytes(), &[]);
     }
     for row in rows.iter().filter(|row| row.kind == RowKind::Transform) {
@@ -193,17 +204,15 @@ fn read_edges<'a>(rows: &mut [Entry<'_>], options: &'a FrameOptions) -> Result<E
     Ok(lists)
 }
 
-/// A key that is deleted may not be among the puts: the order would be a guess. Puts are unique as members of one
-/// object, and a key that is deleted twice is deleted.
-fn refuse_conflicts(rows: &[Entry<'_>]) -> Result<(), EngineError> {
+/// Keys that are both deleted and put: in one batch the order would be a guess. Puts are unique as members of one object,
+/// and a key that is deleted twice is deleted.
+fn deleted_and_put(rows: &[Entry<'_>]) -> BTreeSet<String> {
     let deleted: HashSet<&str> = rows.iter().filter(|row| row.kind == RowKind::Delete).map(|row| &*row.key).collect();
     if deleted.is_empty() {
-        return Ok(());
+        return BTreeSet::new();
     }
-    match rows.iter().find(|row| row.kind == RowKind::Put && deleted.contains(&*row.key)) {
-        Some(row) => Err(conflict(&row.key, "is both inserted and deleted")),
-        None => Ok(()),
-    }
+    let puts = rows.iter().filter(|row| row.kind == RowKind::Put);
+    puts.filter(|row| deleted.contains(&*row.key)).map(|row| row.key.clone().into_owned()).collect()
 }
 
 fn conflict(key: &str, what: &str) -> EngineError {

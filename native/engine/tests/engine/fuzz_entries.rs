@@ -44,6 +44,7 @@ fn frame_options() -> FrameOptions {
         timestamp_ms: 1_767_225_600_000,
         ttl_field: Some("a.expires".to_owned()),
         key_bytes_max: 64,
+        puts_deleted: false,
         vector_indexes: vec![
             vector_index("v", 1, VectorsTaken::Dense { dimension: 2, needs_direction: true }),
             vector_index("s", 2, VectorsTaken::Sparse),

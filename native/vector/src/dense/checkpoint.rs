@@ -1,7 +1,6 @@
 //! Checkpoints of a dense index: `<id>.flat` for rows without a graph, `<id>.graph` and the row file of a graph, and
 //! `<number>.dead` for the dead rows of all segments.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use super::segment::{Segment, SegmentRows, Snapshot};
 use super::segment_files::{SegmentFiles, WrittenFile};
 use sundew_base::bit_set::BitSet;
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, Draft, NamedFile};
-use sundew_base::error::{damaged, io_failed};
+use sundew_base::error::damaged;
 
 /// The state that a checkpoint holds beside its files.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
@@ -71,8 +70,6 @@ impl Checkpoints {
 
     /// Opens `root` at its last checkpoint, or empty when there is none. Errors: `index_damaged`, `index_incompatible`.
     pub fn open(root: &Path, options: &DenseOptions) -> Result<(Self, Restored), EngineError> {
-        // Files of segments come before the first checkpoint.
-        fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
         let files = CheckpointFiles::open(root, options.fingerprint())?;
         let checkpoints = Self { files, segment_files: SegmentFiles::new(root) };
         let restored = checkpoints.restore(options)?;

@@ -1,7 +1,6 @@
 //! Checkpoints of a text index: the files of a commit, and what Tantivy replaces with every commit.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -30,7 +29,6 @@ pub fn open_directory(root: &Path, options: &IndexOptions) -> Result<(IndexDirec
     if options.mem_only {
         return Ok((IndexDirectory::in_memory(), None));
     }
-    fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
     let files = TextFiles::open(root, options.fingerprint())?;
     let limits = (options.memory_file_bytes_max, options.memory_files_bytes_max);
     let directory = IndexDirectory::on_disk(root, limits.0, limits.1, files.last().map(restored))

@@ -42,6 +42,7 @@ fn options() -> FrameOptions {
         timestamp_ms: 5,
         ttl_field: Some("a.key".into()),
         key_bytes_max: 1024,
+        puts_deleted: false,
         vector_indexes: Vec::new(),
         graph_indexes: Vec::new(),
     }

@@ -12,6 +12,7 @@ fn options() -> FrameOptions {
         timestamp_ms: TIMESTAMP_MS,
         ttl_field: None,
         key_bytes_max: 1024,
+        puts_deleted: false,
         vector_indexes: Vec::new(),
         graph_indexes: Vec::new(),
     }
@@ -211,6 +212,10 @@ fn keys_are_checked() {
 fn conflicts_are_refused() {
     let conflict = |text: &str| frame_of(text, &options(), None).unwrap_err();
     assert_eq!(conflict(r#"{"inserts":{"\u0061":{}},"deletes":["a"]}"#).0, "conflicting_operations");
+    let ordered = FrameOptions { puts_deleted: true, ..options() };
+    let again = frame_of(r#"{"inserts":{"\u0061":{},"c":{}},"deletes":["b","a"]}"#, &ordered, None).unwrap();
+    let keys: Vec<_> = again.iter().map(|row| (row.0, row.1.as_str())).collect();
+    assert_eq!(keys, [(RowKind::Delete, "a"), (RowKind::Put, "a"), (RowKind::Put, "c"), (RowKind::Delete, "b")]);
     let twice = frame_of(r#"{"deletes":["a","b","a"]}"#, &options(), None).unwrap();
     assert_eq!(twice.len(), 3, "what is deleted twice is deleted");
     let both = r#"{"inserts":{"a":{}},"transforms":[{"key":"a","operations":[]},{"key":"a","operations":[]}]}"#;

@@ -15,6 +15,7 @@ fn options() -> FrameOptions {
         timestamp_ms: 5,
         ttl_field: None,
         key_bytes_max: 1024,
+        puts_deleted: false,
         vector_indexes: vec![
             index("taste", 7, VectorsTaken::Dense { dimension: 3, needs_direction: false }),
             index("angle", 8, VectorsTaken::Dense { dimension: 2, needs_direction: true }),
