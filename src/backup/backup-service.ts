@@ -189,7 +189,8 @@ export class BackupService {
       const bytes = encodeManifest(manifest);
       const name = tableManifestName(backupId, generation, number);
       try {
-        await store.create(name, bytes);
+        // The name is of this attempt alone: what stands there is not what was sent.
+        if ((await store.create(name, bytes)) === 'exists') throw unreadable();
         tables.push({ name: manifest.name, manifest: name, sha256: sha256Of(bytes) });
       } catch (error) {
         failures.set(manifest.name, isUnknown(error) ? notPublished(error) : error);

@@ -35,15 +35,21 @@ export class BucketStore implements ObjectStore {
   }
 
   open(name: string): Promise<ObjectWriter> {
-    const sink = this.#deps.client().file(this.#key(name)).writer({ partSize: partBytes, queueSize: 2, retry: 3 });
+    const key = this.#key(name);
+    const sink = this.#deps.client().file(key).writer({ partSize: partBytes, queueSize: 2, retry: 3 });
+    let sent = 0;
     return Promise.resolve({
       write: (bytes) =>
         this.#once(async () => {
+          sent += bytes.byteLength;
           sink.write(bytes);
           // Not more than a few parts wait in memory.
           await sink.flush();
         }),
-      close: () => this.#once(async () => void (await sink.end())),
+      close: async () => {
+        await this.#once(async () => void (await sink.end()));
+        await this.#requireKept(key, sent);
+      },
       abort: () => {
         const ended = async () => void (await sink.end(new Error('the backup was given up')));
         return this.#inTime(ended, giveUpTimeoutMs).catch(() => undefined);
@@ -140,6 +146,19 @@ export class BucketStore implements ObjectStore {
     await this.#again(() => this.#deps.client().delete(this.#key(name)));
   }
 
+  /** A store that takes less than it is sent says nothing of it. One that shows an earlier size is asked again. */
+  async #requireKept(key: string, sent: number): Promise<void> {
+    let kept: number | undefined;
+    try {
+      await this.#again(async () => {
+        kept = (await this.#deps.client().stat(key)).size;
+        if (kept !== sent) throw new RangeError('an object of another size than was sent');
+      });
+    } catch (error) {
+      throw kept === undefined ? error : shortened(kept, sent);
+    }
+  }
+
   #key(name: string): string {
     assert(isObjectName(name), 'an object of a name that a backup does not give');
     return `${this.#prefix}${name}`;
@@ -194,7 +213,13 @@ function refused(status: number): ServiceError {
   return new ServiceError('location_unavailable', message);
 }
 
+function shortened(size: number, sent: number): ServiceError {
+  const message = `the object store has kept ${size} of ${sent} bytes of an object; look at what is before the store`;
+  return new ServiceError('location_unavailable', message);
+}
+
 function unavailable(cause: unknown, details: Record<string, unknown> = {}): ServiceError {
+  if (cause instanceof ServiceError) return new ServiceError(cause.code, cause.message, { cause, details });
   const code = codeOf(cause);
   const known = isRefusal(cause)
     ? `the object store refuses the request (${code})`
