@@ -214,6 +214,44 @@ describe('a server killed in the middle of a restore', () => {
   );
 
   test(
+    'loads a table again where another restore was first: killed when it is staged again',
+    async () => {
+      using archive = new BackupPlace();
+      using place = new FaultPlace();
+      const options = { arguments: ['--config', archive.configuration] };
+      const { location } = archive;
+      const more = Array.from({ length: 10_000 }, (_, n) => `more-${n}`);
+      {
+        // Ended when both restores have staged the table, the one of the large backup first.
+        await using server = await place.start({ ...options, failpoint: 'restore.after-stage:1' });
+        await fill(server.url, 'first');
+        const wire = new WireClient(server.url);
+        const inserts = Object.fromEntries(more.map((key) => [key, {}]));
+        await wire.send('POST', '/db/v1/tables/left/batch', { inserts });
+        await wire.send('POST', '/db/v1/backup', { backup_id: 'large', location });
+        await wire.send('POST', '/db/v1/tables/left/batch', { deletes: more });
+        await wire.send('POST', '/db/v1/backup', { backup_id: 'small', location });
+        for (const backup_id of ['large', 'small']) {
+          const request = { backup_id, location, restore_mode: 'overwrite', table_names: ['left'] };
+          await wire.send('POST', '/db/v1/restore', request).catch(() => undefined);
+        }
+        expect((await server.ended).signal).toBe('SIGKILL');
+      }
+      {
+        // The one of the large backup is overtaken, and stages the table once more.
+        await using server = await place.start({ ...options, failpoint: 'restore.after-stage:2' });
+        expect((await server.ended).signal).toBe('SIGKILL');
+      }
+      await using server = await place.start(options);
+      for (const id of ['1', '2']) {
+        expect([id, await endOfRestore(sender(server.url), id)]).toMatchObject([id, { phase: 'succeeded' }]);
+      }
+      expect((await new WireClient(server.url).lookup('left', 'more-9999'))?.document).toEqual({});
+    },
+    timeout,
+  );
+
+  test(
     'takes no line twice: killed in the middle of a block in which a key is deleted and comes back',
     async () => {
       using archive = new BackupPlace();

@@ -152,15 +152,16 @@ export class RestoreJob implements JobHandler {
       const signal = this.#signalFor(running, group);
       await this.#attempt(running, table, signal, async () => {
         const backedUp = must(await chain.table(table.name), 'a table that the manifest names');
-        const place = { name: stagedName(job.record.jobId, table.name), isLoaded: table.isLoaded ?? false };
-        built.set(table, await buildStaged(this.#deps, place, store, backedUp, signal));
-        table.isLoaded = true;
+        const place = { name: stagedName(job.record.jobId, table.name), loadedTableId: table.loadedTableId };
+        const staged = await buildStaged(this.#deps, place, store, backedUp, signal);
+        built.set(table, staged);
+        table.loadedTableId = staged.id;
       });
     }
     for (const [table, staged] of built) {
       const signal = this.#signalFor(running, group);
       await this.#attempt(running, table, signal, async () => {
-        const { isLoaded: _, ...rest } = table;
+        const { loadedTableId: _, ...rest } = table;
         const done: RestoredTable = { ...rest, status: 'published' };
         const tables = state.tables?.map((each) => (each === table ? done : each));
         const updatedMs = this.#deps.clock.nowMs();

@@ -10,8 +10,8 @@ export interface RestoredTable {
   status: 'waiting' | 'published' | 'skipped' | 'failed';
   /** Tables of one number name each other's rows: they are published one behind the other. */
   group?: number;
-  /** Its documents are all in the staged table, whose ranges no longer tell how far they were loaded. */
-  isLoaded?: boolean;
+  /** The staged table that has all of its documents, and whose ranges no longer tell how far they were loaded; one that is staged later is another. */
+  loadedTableId?: number;
   /** Of one that failed. */
   code?: string;
   error?: string;

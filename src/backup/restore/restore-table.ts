@@ -37,21 +37,21 @@ const versionsAhead = 1_000_000_000;
 
 /**
  * Builds a table from a backup without anybody seeing it: its documents and parts, compared with the manifest, and its
- * indexes. One that an earlier attempt has loaded is only compared. Returns the table, ready to be published.
+ * indexes. The one that an earlier attempt has loaded is only compared. Returns the table, ready to be published.
  */
 export async function buildStaged(
   deps: RestoreDeps,
-  { name, isLoaded }: { name: string; isLoaded: boolean },
+  { name, loadedTableId }: { name: string; loadedTableId: number | undefined },
   store: ObjectStore,
   backedUp: ChainedTable,
   signal: AbortSignal,
 ): Promise<Table> {
-  const found = await deps.tables.findStaged(name);
-  const table = found ?? (await stage(deps, name, backedUp));
+  const table = (await deps.tables.findStaged(name)) ?? (await stage(deps, name, backedUp));
   failpoint('restore.after-stage');
-  if (!found || !isLoaded) await load(deps, table, store, backedUp, signal);
+  const isLoaded = table.id === loadedTableId;
+  if (!isLoaded) await load(deps, table, store, backedUp, signal);
   await validate(table, backedUp, signal);
-  if (!found || !isLoaded) await link(deps, table, store, backedUp, signal);
+  if (!isLoaded) await link(deps, table, store, backedUp, signal);
   return table;
 }
 
