@@ -116,6 +116,8 @@ export interface NativeGraphAnswer {
   /** Which bound ended the search early. */
   partial?: 'edges' | 'nodes' | 'matches' | 'time';
   touched?: string[];
+  /** Why the search was refused for an edge that it met, where nodes are reported. */
+  refused?: string;
 }
 
 /** The caller of a graph search. */

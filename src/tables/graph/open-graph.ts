@@ -65,6 +65,11 @@ export class OpenGraph {
     return isShown && freshness.hasReplayed() ? undefined : 'indexing';
   }
 
+  /** The sequence of each range up to which the index shows every change. */
+  shown(): number[] {
+    return this.#ranges.map((range) => range.shownBy([this.definition.name]));
+  }
+
   /** The index lacks nothing because it was damaged. */
   get isWhole(): boolean {
     return this.#ranges.every((range) => range.isWhole(this.definition.name));

@@ -4,6 +4,7 @@ import type { NativeEdge, NativeGraphAnswer } from '../../engine/native-graph.ts
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { NodeFilter } from '../../query/request/graph/graph-request.ts';
 import type { NodeSelector, ResultReference } from '../../query/request/graph/graph-searches.ts';
 import { type Projection, shownDocument } from '../../query/request/projection/projection.ts';
@@ -113,29 +114,50 @@ export class SearchedGraph {
     const visibility = this.visibility(filter);
     if (!visibility.decides && others.length === 0) return partialOf(await graph.search(request(), caller));
     const { starts = [], targets = [] } = request();
-    await decideEnds([...starts, ...targets], this.visibility(), visibility);
-    const search = () =>
-      graph.search(
+    const ends = [...starts, ...targets];
+    await this.#decideEnds(ends, visibility);
+    const walked: Decider = { visibility, met: ({ touched = [] }) => touched };
+    const deciders = visibility.decides ? [walked, ...others] : others;
+    let lacks: 'nodes' | undefined;
+    for (let round = 1; round <= 2 * roundsMax; round += 1) {
+      const shown = graph.shown();
+      const answer = await graph.search(
         { ...request(), nodes_max: limits.graphNodesCheckedMax, reports_nodes: true, hidden: visibility.hidden() },
         caller,
       );
-    const walked: Decider = { visibility, met: ({ touched = [] }) => touched };
-    const deciders = visibility.decides ? [walked, ...others] : others;
-    for (let round = 1; ; round += 1) {
-      const answer = await search();
       const open = deciders.flatMap((decider) => {
         const undecided = decider.met(answer).filter((key) => !decider.visibility.isKnown(key));
         return undecided.length === 0 ? [] : [{ decider, undecided }];
       });
-      if (open.length === 0) return partialOf(answer);
-      if (round < roundsMax) {
+      const changed = visibility.changed(new Set([...ends, ...walked.met(answer)]), shown);
+      if (open.length === 0 && changed.length === 0) {
+        return partialOf(lacks ? { ...taken(answer), partial: lacks } : taken(answer));
+      }
+      const isCurrent = changed.length === 0 || (await graph.waitUntilShown(caller.signal)) === undefined;
+      if (round < roundsMax && isCurrent) {
         for (const { decider, undecided } of open) await decider.visibility.decide(undecided);
+        await visibility.decide(changed.filter((key) => !ends.includes(key)));
+        await this.#decideEnds(
+          changed.filter((key) => ends.includes(key)),
+          visibility,
+        );
         continue;
       }
       // Nodes that were not checked are shown to nobody.
       for (const { decider, undecided } of open) decider.visibility.hide(undecided);
-      return partialOf({ ...(await search()), partial: 'nodes' });
+      visibility.hide(changed);
+      lacks = 'nodes';
     }
+    const message = 'the documents of this graph are being changed; send the request again shortly';
+    throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
+  }
+
+  /** The ends of a search are named by the caller: a filter of nodes does not concern them. */
+  async #decideEnds(ends: readonly string[], visibility: Visibility): Promise<void> {
+    const permitted = this.visibility();
+    await permitted.decide(ends);
+    visibility.showAs(permitted, ends);
+    visibility.hide(ends.filter((key) => !permitted.isShown(key)));
   }
 
   /** The body of the answer, where every node is shown to the caller; otherwise null, and as `OpenGraph.inlineBody`. */
@@ -177,13 +199,12 @@ export class SearchedGraph {
   }
 }
 
-function isTraversal({ search }: GraphSearchRequest): boolean {
-  return typeof search === 'object' && 'traverse' in search;
+/** Fails with `invalid_query` for what was refused because of an edge that is shown. */
+function taken(answer: NativeGraphAnswer): NativeGraphAnswer {
+  if (answer.refused === undefined) return answer;
+  throw new ServiceError('invalid_query', answer.refused);
 }
 
-/** The ends of a search are named by the caller: a filter of nodes does not concern them. */
-async function decideEnds(ends: readonly string[], permitted: Visibility, visibility: Visibility): Promise<void> {
-  await permitted.decide(ends);
-  visibility.show(ends.filter((key) => permitted.isShown(key)));
-  visibility.hide(ends.filter((key) => !permitted.isShown(key)));
+function isTraversal({ search }: GraphSearchRequest): boolean {
+  return typeof search === 'object' && 'traverse' in search;
 }

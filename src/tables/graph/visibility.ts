@@ -24,6 +24,15 @@ interface VisibilityDeps {
   caller: Caller;
 }
 
+/** A document as a node was decided on by it. */
+interface DecidedDocument {
+  /** Position of its range. */
+  readonly at: number;
+  /** Of the range, before the document was read. */
+  readonly head: number;
+  readonly sequence: number;
+}
+
 /** Keys that are looked up in one go. */
 export const sliceKeys = 128;
 
@@ -38,6 +47,8 @@ export class Visibility {
   readonly #filters: ScanFilter[];
   readonly #bodies: IndexedBodies;
   readonly #decided = new Map<string, boolean>();
+  /** Under a row filter, the documents of nodes that are shown, as they were decided on. */
+  readonly #permitted = new Map<string, DecidedDocument>();
 
   constructor(deps: VisibilityDeps, filter?: NodeFilter) {
     const { table, ranges, clock, caller } = deps;
@@ -82,9 +93,30 @@ export class Visibility {
     for (const key of keys) this.#decided.set(key, false);
   }
 
-  /** These nodes are shown, whatever the filter says of them. */
-  show(keys: readonly string[]): void {
-    for (const key of keys) this.#decided.set(key, true);
+  /** Those of these nodes that `permitted` shows are shown, whatever the filter says of them. */
+  showAs(permitted: Visibility, keys: readonly string[]): void {
+    for (const key of keys) {
+      if (!permitted.isShown(key)) continue;
+      this.#decided.set(key, true);
+      const document = permitted.#permitted.get(key);
+      if (document) this.#permitted.set(key, document);
+    }
+  }
+
+  /**
+   * Those of the shown nodes of which an index that showed every change up to `shown`, a sequence for each range, may have had edges of
+   * another version than the one that was decided on, which may be hidden.
+   */
+  changed(keys: Iterable<string>, shown: readonly number[]): string[] {
+    if (this.#permitted.size === 0) return [];
+    return [...keys].filter((key) => {
+      const decided = this.#permitted.get(key);
+      if (!decided || !this.isShown(key)) return false;
+      const { at, head, sequence } = decided;
+      const range = must(this.#deps.ranges[at], 'intervals cover every key');
+      if (sequence > (shown[at] ?? 0)) return true;
+      return range.head !== head && this.#documentOf(range, key)?.sequence !== sequence;
+    });
   }
 
   /** Decides on nodes. Fails with `query_timeout` when nobody waits for the answer any more. */
@@ -101,6 +133,7 @@ export class Visibility {
     const expiredAtOrBefore = table.expiredAtOrBeforeMs(clock.nowMs());
     await this.#ready(keys);
     const found: StoredDocument[][] = ranges.map(() => []);
+    const heads = ranges.map(({ head }) => head);
     for (const key of keys) {
       const at = intervalOf(key, table.ranges);
       const document = this.#documentOf(must(ranges[at], 'intervals cover every key'), key);
@@ -108,7 +141,12 @@ export class Visibility {
       this.#decided.set(key, fits && document === undefined && this.#plan === undefined);
       if (document && fits && !hasExpired(document.ttlBaseMs, expiredAtOrBefore)) found[at]?.push(document);
     }
-    for (const { key } of (await this.#permitted(found)).flat()) this.#decided.set(key, true);
+    for (const [at, documents] of (await this.#letThrough(found)).entries()) {
+      for (const { key, sequence } of documents) {
+        this.#decided.set(key, true);
+        if (this.#plan?.row_filter) this.#permitted.set(key, { at, head: heads[at] ?? 0, sequence });
+      }
+    }
   }
 
   /**
@@ -125,7 +163,7 @@ export class Visibility {
       const document = this.#bodies.get(must(ranges[at], 'intervals cover every key'), key);
       if (document && !hasExpired(document.ttlBaseMs, expiredAtOrBefore)) found[at]?.push(document);
     }
-    return (await this.#permitted(found)).flat();
+    return (await this.#letThrough(found)).flat();
   }
 
   /** Has the filters of the ranges of these keys ready: documents are read after that. */
@@ -135,7 +173,7 @@ export class Visibility {
   }
 
   /** Those of the documents of each range that the filters let through. */
-  async #permitted(found: readonly StoredDocument[][]): Promise<StoredDocument[][]> {
+  async #letThrough(found: readonly StoredDocument[][]): Promise<StoredDocument[][]> {
     const permitted: StoredDocument[][] = [];
     for (const [at, documents] of found.entries()) {
       const matches = this.#plan && (await must(this.#filters[at], 'a filter a range').matches(documents));

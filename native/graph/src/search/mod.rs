@@ -33,7 +33,7 @@ use view::GraphView;
 
 /// Answers a request on the newest commit of each index. The indexes are those of the table's ranges, in order.
 ///
-/// Errors: `invalid_query` for a weight that the mode cannot take; `query_timeout` when `watch` has cancelled it.
+/// Errors: `invalid_query` for a weight that the mode cannot take, unless the request wants the nodes that were met: `GraphAnswer::refused` then; `query_timeout` when `watch` has cancelled it.
 pub fn search(
     indexes: &[Arc<GraphIndex>],
     request: &GraphRequest,
@@ -45,7 +45,12 @@ pub fn search(
     let mut answer = match &request.search {
         Search::Edges { limit, after } => edges::page(&mut view, request, *limit, after.as_ref()),
         Search::Traverse(options) => traverse::traverse(&mut view, request, options),
-        Search::Paths(options) => paths::paths(&mut view, request, options)?,
+        Search::Paths(options) => match paths::paths(&mut view, request, options) {
+            Err(error) if request.reports_nodes => {
+                GraphAnswer { refused: Some(error.message), ..GraphAnswer::default() }
+            }
+            found => found?,
+        },
         Search::Pattern(options) => pattern::matches(&mut view, request, options),
         Search::Algorithm(options) => algorithms::run(&mut view, options),
         Search::Count => edges::count(&mut view),
