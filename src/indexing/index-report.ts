@@ -72,11 +72,12 @@ function isCovered({ coveredThrough, retrying }: ProductionReport, head: number)
   return coveredThrough >= head && retrying === 0;
 }
 
-/** Combines the reports of all ranges: an index is as ready as its slowest range. */
-export function readinessOf(reports: RangeIndexReport[]): Readiness {
+/** Combines the reports of all ranges: an index is as ready as its slowest range, and not at all before it serves queries. */
+export function readinessOf(reports: RangeIndexReport[], serves: boolean): Readiness {
   const reasons = new Set(reports.flatMap(reasonsOf));
-  const queryable = reports.length > 0 && reports.every(({ stats }) => stats !== undefined);
-  const complete = reports.length > 0 && reports.every(isComplete);
+  if (!serves && reasons.size === 0) reasons.add('publication');
+  const queryable = serves && reports.length > 0 && reports.every(({ stats }) => stats !== undefined);
+  const complete = serves && reports.length > 0 && reports.every(isComplete);
   const failed = reports.some((report) => report.state === 'failed');
   const state = failed ? 'failed' : complete ? 'ready' : queryable ? 'queryable_partial' : 'pending';
   return { state, queryable, complete, reasons: [...reasons].sort() };

@@ -2,7 +2,7 @@ import { type Caller, requireTable } from '../access/principal.ts';
 import { isEngineFault, searchFailure } from '../engine/engine-error.ts';
 import { textLegName } from '../index-kinds/full-text.ts';
 import { must } from '../lib/assert.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, pause } from '../lib/clock.ts';
 import { forEachYielding } from '../lib/concurrency/yield-to-event-loop.ts';
 import { errorCodes } from '../protocol/error-codes.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
@@ -148,7 +148,7 @@ export class QueryService {
     const times = new StageTimes(clock);
     const table = this.#deps.tables.get(queryTable(request, pathTable), caller, 'read');
     const nowMs = clock.nowMs();
-    const asked = planQuery(request, planContextOf(table, caller, nowMs));
+    const { asked, textIndex } = await this.#plan(request, table, caller, nowMs);
     checkReranker(asked, table.name, caller);
     this.#checkTemplate(asked);
     using deadline = new QueryDeadline(clock, this.#timeoutMs(asked), caller);
@@ -160,6 +160,10 @@ export class QueryService {
     const search = legs ? await bringGraphLegs(brought, asked.graphs ?? [], legs, { table, ...lease }) : brought;
     const planned: PlannedQuery = { ...asked, plan: search.plan };
     const target = await openTarget({ table, ranges: lease.ranges, clock, caller }, planned, nowMs);
+    // Words were dropped, or came, since it was planned what compares them.
+    if (table.textIndex !== textIndex && attempt < attemptsMax) {
+      return this.#answer(request, pathTable, caller, attempt + 1);
+    }
     const { schema } = table.settings;
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
     // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
@@ -210,6 +214,22 @@ export class QueryService {
       graphs: graphs && JSON.stringify(graphs.shown),
       profile: planned.profile ? profileOf(executed, planned, lease.ranges.length, stages) : undefined,
     });
+  }
+
+  /** The plan of a request, and whether words could be searched for; a text index that is coming is waited for as the request says. */
+  async #plan(request: unknown, table: SearchableTable, caller: ServiceCaller, nowMs: number) {
+    const plan = () => {
+      const { textIndex } = table;
+      return { textIndex, asked: planQuery(request, planContextOf(table, caller, nowMs)) };
+    };
+    const planned = plan();
+    const { waitForIndexMs } = planned.asked;
+    if (planned.textIndex !== 'coming' || waitForIndexMs === undefined) return planned;
+    const done = new AbortController();
+    const signal = AbortSignal.any([caller.signal, done.signal]);
+    await Promise.race([table.textServes(signal), pause(this.#deps.clock, waitForIndexMs, signal)]);
+    done.abort();
+    return plan();
   }
 
   async #answerForeign(query: ForeignQuery, request: unknown, caller: ServiceCaller): Promise<string[]> {

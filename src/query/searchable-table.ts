@@ -14,6 +14,9 @@ export interface ServingIndex {
   readonly embedder?: ProviderConfig | undefined;
 }
 
+/** Whether words can be searched for: not by a table whose text index was dropped, until another one is built. */
+export type TextIndexState = 'serving' | 'coming' | 'dropped';
+
 /** A table as queries see it. */
 export interface SearchableTable {
   readonly name: string;
@@ -24,10 +27,11 @@ export interface SearchableTable {
   readonly artifacts: readonly ArtifactDefinition[];
   /** Those that users see. */
   readonly listedIndexes: readonly ServingIndex[];
-  /** Whether words can be searched for. */
-  readonly hasTextIndex: boolean;
+  readonly textIndex: TextIndexState;
   /** The full-text index that answers; another one takes over after a change of the schema. */
   readonly servingIndex: ServingIndex;
+  /** Resolves when no text index is coming any more, or the signal fires. */
+  textServes(signal: AbortSignal): Promise<void>;
   readonly ttlDurationMs: number | undefined;
   /** Documents whose base time is at or before this have expired; undefined when they live for ever. */
   expiredAtOrBeforeMs(nowMs: number): number | undefined;

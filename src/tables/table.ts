@@ -7,6 +7,7 @@ import type { RangeLease, RangePool } from '../indexing/range-pool.ts';
 import { must } from '../lib/assert.ts';
 import { expiredAtOrBeforeMs } from '../lib/ttl.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
+import type { TextIndexState } from '../query/searchable-table.ts';
 import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
 import { isValuesOnly } from './indexes/index-record.ts';
 import type { TableIndex } from './indexes/table-index.ts';
@@ -29,6 +30,8 @@ export class Table implements TableView {
   #indexes: TableIndex[];
   #ttl: TtlPolicy | undefined;
   #closing = new AbortController();
+  /** Those who wait for a text index that is coming. */
+  readonly #textWaits = new Set<() => void>();
   /** Why there are no more leases. */
   #ended: 'dropped' | 'replaced' | undefined;
   /** Nobody but the restore that makes it knows of the table. */
@@ -76,6 +79,7 @@ export class Table implements TableView {
 
   set indexes(indexes: TableIndex[]) {
     this.#indexes = indexes;
+    if (this.textIndex !== 'coming') this.#endTextWaits();
   }
 
   /** Those that users see: what stands in for a dropped text index is not among them. */
@@ -85,9 +89,22 @@ export class Table implements TableView {
     return this.#indexes.filter((index) => !isHidden(index));
   }
 
-  /** Whether words can be searched for. */
-  get hasTextIndex(): boolean {
-    return this.#settings.textIndexDropped !== true && !isValuesOnly(mappedSchemaOf(this.servingIndex.definition));
+  get textIndex(): TextIndexState {
+    if (this.#settings.textIndexDropped) return 'dropped';
+    return isValuesOnly(mappedSchemaOf(this.servingIndex.definition)) ? 'coming' : 'serving';
+  }
+
+  /** Resolves when no text index is coming any more, when the table closes, or the signal fires. */
+  textServes(signal: AbortSignal): Promise<void> {
+    if (this.textIndex !== 'coming' || signal.aborted) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#textWaits.add(resolve);
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    return promise.finally(() => this.#textWaits.delete(resolve));
+  }
+
+  #endTextWaits(): void {
+    for (const resolve of this.#textWaits) resolve();
   }
 
   get servingIndex(): TableIndex {
@@ -119,6 +136,7 @@ export class Table implements TableView {
 
   close(): void {
     this.#closing.abort();
+    this.#endTextWaits();
   }
 
   /** Gives out no more leases. */

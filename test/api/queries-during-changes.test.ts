@@ -31,6 +31,41 @@ test('a query whose index is replaced before the engine has it is answered by th
   }
 });
 
+test('what a text index will compare by words is refused while it is built again, waited for, and answered when it is ready', async () => {
+  await using server = await startTestServer();
+  const path = '/db/v1/tables/again';
+  const index = `${path}/indexes/full_text_index_v0`;
+  await server.send('POST', path, {});
+  await server.send('POST', `${path}/batch`, { inserts: { a: { t: 'leek soup', n: 1 } }, sync_level: 'full_text' });
+  const ask = (request: object) => server.send('POST', `${path}/query`, request);
+  const byWords = { filter_query: { match: { field: 't', text: 'soup' } } };
+  const keysOf = async (request: object) => hitKeys(await ask(request));
+  await server.send('DELETE', index);
+  // By then an index of whole values serves.
+  await until(async () => (await keysOf(byWords)).length === 0);
+  const addon = nativeAddon() as { applyFrame: (...parts: unknown[]) => unknown };
+  const { applyFrame } = addon;
+  const built = Promise.withResolvers<void>();
+  addon.applyFrame = (...parts) => built.promise.then(() => applyFrame(...parts));
+  try {
+    expect((await server.send('POST', index, { type: 'full_text' })).status).toBe(201);
+    const search = { full_text_search: { query: 't:soup' } };
+    for (const request of [byWords, search, { ...byWords, wait_for_index_ms: 1 }]) {
+      expect(await ask(request)).toMatchObject({ status: 503, body: { code: 'unavailable', retryable: true } });
+    }
+    expect(await keysOf({ filter_query: { term: { t: 'leek soup' } }, order_by: [{ field: 'n' }] })).toEqual(['a']);
+    const details = (await server.send<{ status: object }>('GET', index)).body.status;
+    expect(details).toMatchObject({ readiness: { state: 'pending', queryable: false, complete: false } });
+    const waiting = [byWords, search].map((request) => keysOf({ ...request, wait_for_index_ms: 30_000 }));
+    built.resolve();
+    expect(await Promise.all(waiting)).toEqual([['a'], ['a']]);
+    expect(await keysOf(byWords)).toEqual(['a']);
+  } finally {
+    built.resolve();
+    addon.applyFrame = applyFrame;
+  }
+});
+
 test('a sorted page shows what is stored before the index does, in that order, and goes on where it would have', async () => {
   await using server = await startTestServer();
   const path = '/db/v1/tables/sorted';

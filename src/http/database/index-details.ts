@@ -19,6 +19,8 @@ interface IndexDetailsSource {
   /** The counters that its kind has. */
   counts(stats: CountedStats): IndexCounts;
   ranges: RangeIndexReport[];
+  /** Whether queries are answered by it. */
+  serves: boolean;
   traversal?: object | undefined;
 }
 
@@ -30,7 +32,7 @@ export function renderIndexDetails(source: IndexDetailsSource) {
 }
 
 function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
-  const readiness = readinessOf(ranges);
+  const readiness = readinessOf(ranges, source.serves);
   const { target, published, checkpointed } = revisionsOf(ranges);
   const skipped = sum(ranges, (range) => range.skippedCount);
   const rebuilding = ranges.some((range) => range.rebuilding && range.state !== 'live');

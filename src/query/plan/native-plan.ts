@@ -71,6 +71,8 @@ export interface NativePlan extends Partial<PlanVectorSearch> {
   key_prefix?: string;
   /** False: the table has no index of words, and conditions on words are refused. */
   has_text_index?: boolean;
+  /** Without an index of words: one is being built, and what it will compare by words is refused until then. */
+  text_index_comes?: boolean;
   /** Hides documents whose TTL base is at or before this time, in milliseconds since 1970. */
   expired_at_or_before_ms?: number;
   limit: number;

@@ -7,7 +7,7 @@ import { readRowFilters } from './row-filter.ts';
 
 /** The facts about the table and the caller that planning needs. */
 export function planContextOf(table: SearchableTable, caller: Caller, nowMs: number): PlanContext {
-  const { name, ttlDurationMs, hasTextIndex, settings, listedIndexes } = table;
+  const { name, ttlDurationMs, textIndex, settings, listedIndexes } = table;
   const withEmbedder = listedIndexes.filter(({ embedder }) => embedder !== undefined);
   const definitions = listedIndexes.map(({ definition }) => definition);
   return {
@@ -18,7 +18,7 @@ export function planContextOf(table: SearchableTable, caller: Caller, nowMs: num
     indexes: definitions,
     countedPaths: countedPathsOf(definitions, settings.schema),
     embedders: new Set(withEmbedder.map((index) => index.name)),
-    hasTextIndex,
+    textIndex,
     textIndexes: new Set(definitions.filter(({ kind }) => kind === 'full_text').map((definition) => definition.name)),
     servingIndex: table.servingIndex.name,
     rowFilters: readRowFilters(caller, name),

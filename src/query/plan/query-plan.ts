@@ -28,6 +28,7 @@ import { type RerankPlan, readReranker } from '../request/reranker-request.ts';
 import type { Synonyms } from '../request/synonyms.ts';
 import { tolerateTypos } from '../request/typo-tolerance.ts';
 import { defaultLimit, readSearchedIndexes, readVectorSearch, type SemanticSearch } from '../request/vector-search.ts';
+import type { TextIndexState } from '../searchable-table.ts';
 import { expandCriteria, readCriteria, synonymExpansion } from './criteria.ts';
 import type { NativePlan } from './native-plan.ts';
 import { matchAll, type PlanNode } from './plan-nodes.ts';
@@ -46,8 +47,8 @@ export interface PlanContext {
   indexes?: readonly IndexDefinition[];
   /** Names of the indexes that make vectors of texts. */
   embedders?: ReadonlySet<string>;
-  /** False: there is no index of words. */
-  hasTextIndex?: boolean;
+  /** Whether words can be searched for; they can unless given. */
+  textIndex?: TextIndexState;
   /** Names of the full-text indexes that a request may choose. */
   textIndexes?: ReadonlySet<string>;
   /** The one of them that answers where none is chosen. */
@@ -190,7 +191,7 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   if (profile) plan.profile = profile;
   const textIndex = readTextIndex(request, context, searched.textIndex);
   if (textIndex !== undefined && textIndex !== context.servingIndex) requireAlike(textIndex, context.rowFilters ?? []);
-  restrict(plan, textIndex === undefined ? context : { ...context, hasTextIndex: true });
+  restrict(plan, textIndex === undefined ? context : { ...context, textIndex: 'serving' });
   if (aggregations) plan.aggregations = aggregations;
   if (aggregations && context.countedPaths) plan.counted_paths = context.countedPaths;
   if (timeoutMs !== undefined) Object.assign(plan, { timeout_ms: timeoutMs, allows_partial: true });
@@ -271,8 +272,9 @@ export function planFilter(node: unknown, context: Omit<PlanContext, 'name'>): N
 
 /** The members of a plan that the table and the caller determine, never the request. */
 function restrict(plan: NativePlan, context: Omit<PlanContext, 'name'>): void {
-  const { hasTextIndex, rowFilters = [], ttlDurationMs, nowMs } = context;
-  if (hasTextIndex === false) plan.has_text_index = false;
+  const { textIndex = 'serving', rowFilters = [], ttlDurationMs, nowMs } = context;
+  if (textIndex !== 'serving') plan.has_text_index = false;
+  if (textIndex === 'coming') plan.text_index_comes = true;
   if (ttlDurationMs !== undefined) plan.expired_at_or_before_ms = Math.floor(nowMs - ttlDurationMs);
   restrictRows(plan, rowFilters);
 }

@@ -52,9 +52,9 @@ export class Visibility {
 
   constructor(deps: VisibilityDeps, filter?: NodeFilter) {
     const { table, ranges, clock, caller } = deps;
-    const { ttlDurationMs, hasTextIndex } = table;
+    const { ttlDurationMs, textIndex } = table;
     const [synonyms, rowFilters] = [synonymsOf(table.settings.schema), readRowFilters(caller, table.name)];
-    const context = { ttlDurationMs, nowMs: clock.nowMs(), synonyms, hasTextIndex, rowFilters };
+    const context = { ttlDurationMs, nowMs: clock.nowMs(), synonyms, textIndex, rowFilters };
     const plan = planFilter(filter?.filter_query, context);
     this.#deps = deps;
     this.#bodies = new IndexedBodies(indexedTextsOf(table), { hides: plan?.row_filter !== undefined });

@@ -34,6 +34,8 @@ interface IndexReport {
   incarnation: string;
   counts(stats: CountedStats): IndexCounts;
   ranges: RangeIndexReport[];
+  /** False: it is being built, and nothing else searches for words meanwhile. */
+  serves: boolean;
   /** Of a graph index: how its searches have ended. */
   traversal?: TraversalCount | undefined;
 }
@@ -205,5 +207,7 @@ async function report(table: Table, index: TableIndex, { clock, traversals, call
       : undefined;
   const counts = (stats: CountedStats) => kind.counts({ ...stats, graph });
   const traversal = index.definition.kind === 'graph' ? traversals.of(table, index.incarnation) : undefined;
-  return { config: shownIndexConfig(index.config), incarnation: String(index.incarnation), counts, ranges, traversal };
+  const serves = !(index.role === 'building' && table.textIndex === 'coming');
+  const incarnation = String(index.incarnation);
+  return { config: shownIndexConfig(index.config), incarnation, counts, ranges, serves, traversal };
 }

@@ -165,10 +165,10 @@ export class DocumentReads {
   }
 
   #filterContext(table: Table, caller: Caller): Omit<PlanContext, 'name'> {
-    const { ttlDurationMs, hasTextIndex } = table;
+    const { ttlDurationMs, textIndex } = table;
     const synonyms = synonymsOf(table.settings.schema);
     const rowFilters = readRowFilters(caller, table.name);
-    return { ttlDurationMs, nowMs: this.#clock.nowMs(), synonyms, hasTextIndex, rowFilters };
+    return { ttlDurationMs, nowMs: this.#clock.nowMs(), synonyms, textIndex, rowFilters };
   }
 
   /**

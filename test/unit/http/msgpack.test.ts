@@ -36,6 +36,8 @@ describe('MessagePack as JSON', () => {
       [[0xe0], '-32'],
       [[0xca, 0x3f, 0xc0, 0, 0], '1.5'],
       [[0xcb, 0x80, 0, 0, 0, 0, 0, 0, 0], '-0.0'],
+      [[0xcb, 0x43, 0x40, 0, 0, 0, 0, 0, 0], '9007199254740992'],
+      [[0xcb, 0xc3, 0xb0, 0, 0, 0, 0, 0, 0], '-1.152921504606847e+18'],
     ];
     for (const [bytes, text] of narrow) expect(textOf(Uint8Array.from(bytes))).toBe(text);
   });

@@ -46,12 +46,23 @@ const cases: [what: string, reports: RangeIndexReport[], state: string, reasons:
 
 describe('an index of which', () => {
   test.each(cases)('%s', (_, reports, state, reasons) => {
-    expect(readinessOf(reports)).toMatchObject({ state, complete: state === 'ready', reasons });
+    expect(readinessOf(reports, true)).toMatchObject({ state, complete: state === 'ready', reasons });
+  });
+
+  test('nobody is answered yet is not ready, though it is built', () => {
+    const reasons = ['publication'];
+    expect(readinessOf([shown], false)).toEqual({ state: 'pending', queryable: false, complete: false, reasons });
   });
 
   test.each(cases)('%s says the same in every member of its details', (_, ranges, state) => {
     const config = { name: 'i', type: 'full_text', description: '', version: 0, enrichments: [] };
-    const { status } = renderIndexDetails({ config, incarnation: '1', counts: countsOfDocuments, ranges });
+    const { status } = renderIndexDetails({
+      config,
+      incarnation: '1',
+      counts: countsOfDocuments,
+      ranges,
+      serves: true,
+    });
     const complete = state === 'ready';
     expect(status).toMatchObject({
       readiness: { complete },

@@ -118,6 +118,7 @@ const plan: Required<NativePlan> & { legs: Required<PlanLeg>[]; pruner: Required
   row_filter: [none],
   key_prefix: 'a',
   has_text_index: true,
+  text_index_comes: true,
   expired_at_or_before_ms: 5,
   limit: 10,
   offset: 1,

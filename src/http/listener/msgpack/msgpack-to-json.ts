@@ -186,8 +186,10 @@ function isString(type: number): boolean {
   return (type >= 0xa0 && type <= 0xbf) || (type >= 0xd9 && type <= 0xdb);
 }
 
+/** Beyond 2^53 with its exponent: as digits alone it would be an integer, which a document may not have. */
 function decimal(value: number): string {
   if (!Number.isFinite(value)) throw new ServiceError('number_out_of_range', 'a number is not finite');
+  if (Math.abs(value) > 2 ** 53) return value.toExponential();
   return Object.is(value, -0) ? '-0.0' : String(value);
 }
 

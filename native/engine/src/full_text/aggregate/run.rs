@@ -157,6 +157,7 @@ fn collect_background(
         filter: background.filter.iter().cloned().collect(),
         row_filter: plan.row_filter.clone(),
         has_text_index: plan.has_text_index,
+        text_index_comes: plan.text_index_comes,
         expired_at_or_before_ms: plan.expired_at_or_before_ms,
         ..QueryPlan::of(Node::MatchAll { boost: 1.0 }, 0)
     };

@@ -29,6 +29,9 @@ pub struct QueryPlan {
     /// False: the table's text index was dropped, and conditions on words are refused.
     #[serde(default = "default_has_text_index")]
     pub has_text_index: bool,
+    /// Without a text index: one is being built, and conditions that it would compare by words are refused until it is.
+    #[serde(default)]
+    pub text_index_comes: bool,
     /// Hides documents whose TTL base (milliseconds since 1970) is set and at or before this.
     #[serde(default)]
     pub expired_at_or_before_ms: Option<i64>,
@@ -120,6 +123,7 @@ impl QueryPlan {
             row_filter: Vec::new(),
             key_prefix: None,
             has_text_index: true,
+            text_index_comes: false,
             expired_at_or_before_ms: None,
             limit,
             offset: 0,

@@ -207,14 +207,17 @@ fn a_table_without_a_text_index_keeps_its_filters() {
         json!({"tag": "y", "body": "bread", "n": 4, "free": "rye"}),
     ];
     let index = index_of(schema, &documents);
-    let ask = |member: &str, node: Value| {
+    let ask_while = |comes: bool, member: &str, node: Value| {
         let mut plan = json!({"limit": 10, "has_text_index": false, "sort": [{"field": "body"}]});
+        plan["text_index_comes"] = json!(comes);
         plan[member] = if member == "query" { node } else { json!([node]) };
         let plan: QueryPlan = serde_json::from_value(plan).expect("a plan");
         let found = query(std::slice::from_ref(&index), &plan, &CancelFlag::default());
         found.map(|hits| hits.hits.iter().map(|hit| hit.ordinal).collect::<Vec<_>>()).map_err(|error| error.code)
     };
+    let ask = |member: &str, node: Value| ask_while(false, member, node);
     assert_eq!(ask("filter", words("tag", "x")), Ok(vec![0]));
+    assert_eq!(ask("filter", words("free", "miso soup")), Ok(vec![0]), "a whole value");
     assert_eq!(ask("filter", words("n", "4")), Ok(vec![1]));
     assert_eq!(ask("filter", json!({"kind": "term", "field": "free", "value": "miso soup"})), Ok(vec![0]));
     assert_eq!(ask("filter", json!({"kind": "prefix", "field": "free", "value": "mi"})), Ok(vec![0]));
@@ -232,6 +235,14 @@ fn a_table_without_a_text_index_keeps_its_filters() {
         assert_eq!(ask(member, node.clone()), Err("invalid_query"), "{node}");
     }
     assert_eq!(run(&index, &plan(words("free", "soup"))).total, 0);
+    // While a text index is being built, nothing that it will compare by words is answered otherwise.
+    assert_eq!(ask_while(true, "filter", words("tag", "x")), Ok(vec![0]));
+    assert_eq!(ask_while(true, "filter", range(json!({"gte": 3}))), Ok(vec![1, 0]));
+    for member in ["query", "filter", "exclusion"] {
+        assert_eq!(ask_while(true, member, words("free", "miso soup")), Err("unavailable"), "{member}");
+    }
+    let within = json!({"kind": "bool", "must_not": [words("free", "miso soup")]});
+    assert_eq!(ask_while(true, "filter", within), Err("unavailable"));
 }
 
 #[test]

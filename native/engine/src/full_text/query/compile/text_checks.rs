@@ -9,16 +9,23 @@ use crate::full_text::query::compile::index_fields::IndexFields;
 use crate::full_text::query::run::ordered::sort_column::SCORE_FIELD;
 
 /// Errors: `invalid_query` when the table has no text index and `plan` needs one: what scores by words, and conditions on
-/// words without a field or of fields that have no whole values. Other conditions compare whole values.
+/// words without a field or of fields that have no whole values. Other conditions compare whole values. `unavailable` while
+/// a text index is being built, also for those, which it is to compare by words.
 pub fn check_text(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
     if plan.has_text_index {
         return Ok(());
     }
-    let scored = plan.query.iter().map(|node| (node, true));
-    let conditions = plan.filter.iter().chain(&plan.exclusion).chain(&plan.row_filter).map(|node| (node, false));
-    let mut found = scored.chain(conditions).map(|(node, scores)| needs_words(index, node, scores));
-    if !found.any(|needed| needed) {
+    let comes = plan.text_index_comes;
+    let scored = plan.query.iter().map(|node| needs_words(index, node, true, comes));
+    let conditions = plan.filter.iter().chain(&plan.exclusion).chain(&plan.row_filter);
+    if !scored.chain(conditions.map(|node| needs_words(index, node, comes, comes))).any(|needed| needed) {
         return Ok(());
+    }
+    if comes {
+        return Err(EngineError::new(
+            "unavailable",
+            "the full-text index is being built; try again shortly, or wait for it by \"wait_for_index_ms\"",
+        ));
     }
     Err(invalid(
         "the table has no full-text index, since it was dropped: ask for whole values by \"term\", or create the index again",
@@ -37,12 +44,13 @@ pub fn check_order(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineEr
     }
 }
 
-fn needs_words(index: &IndexFields, node: &Node, scores: bool) -> bool {
+/// `by_words`: a condition on words may not compare whole values in their place; `beside`: the same of clauses that do not score.
+fn needs_words(index: &IndexFields, node: &Node, by_words: bool, beside: bool) -> bool {
     let has_words = |path: &str| path != KEY && index.mapping.facts_of(path).may_have_words;
     let has_only_text = |path: &str| index.mapping.facts_of(path).has_only_text;
     match node {
         Node::Match { field, .. } | Node::Phrase { field, .. } => match field {
-            Some(path) => has_only_text(path) || (scores && has_words(path)),
+            Some(path) => has_only_text(path) || (by_words && has_words(path)),
             None => true,
         },
         Node::TermsPhrase { field, .. } => field.as_deref().is_none_or(has_words),
@@ -53,8 +61,8 @@ fn needs_words(index: &IndexFields, node: &Node, scores: bool) -> bool {
         | Node::Wildcard { field, .. }
         | Node::Regexp { field, .. } => field.as_deref().is_none_or(has_only_text),
         Node::Bool { must, should, must_not, filter, .. } => {
-            must.iter().chain(should).any(|clause| needs_words(index, clause, scores))
-                || must_not.iter().chain(filter).any(|clause| needs_words(index, clause, false))
+            must.iter().chain(should).any(|clause| needs_words(index, clause, by_words, beside))
+                || must_not.iter().chain(filter).any(|clause| needs_words(index, clause, beside, beside))
         }
         _ => false,
     }

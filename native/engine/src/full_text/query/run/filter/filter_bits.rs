@@ -64,6 +64,7 @@ pub fn permitted_bits(
     let of_rows = QueryPlan {
         row_filter: plan.row_filter.clone(),
         has_text_index: plan.has_text_index,
+        text_index_comes: plan.text_index_comes,
         ..QueryPlan::of(Node::MatchAll { boost: 1.0 }, 0)
     };
     let Some(permitted) = filter_bits(view, &of_rows, deadline)? else { return Ok(None) };
