@@ -3,6 +3,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { must } from '../../src/lib/assert.ts';
 import { readFrame } from '../../src/lib/document-frame.ts';
 import { withOrdinal } from '../../src/lib/ordinal-bits.ts';
+import type { TransformOperation } from '../../src/storage/evaluation/transforms.ts';
 import {
   createTable,
   documentOf,
@@ -159,6 +160,32 @@ describe('appending to one range', () => {
     const held = range.documents.get('k')?.body;
     expect(await failure(deepen())).toMatchObject({ code: 'json_too_deep' });
     expect(range.documents.get('k')?.body).toEqual(must(held, 'no document'));
+    await storage.close();
+  });
+
+  test('a transform leaves no document that could not be inserted, and one that has too many members may only shrink', async () => {
+    using directory = temporaryDirectory();
+    const storage = await openTestStorage(directory.path);
+    const id = rangeId(await createTable(storage));
+    const range = await storage.openRange(id);
+    const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`m${at}`, at]));
+    const transform = (key: string, ...operations: TransformOperation[]) =>
+      write(storage, id, { transforms: [{ key, operations }] });
+    const set = (path: string, value: unknown = 1) => ({ op: '$set', path, value });
+    await write(storage, id, { puts: { full: members(9_999), over: members(10_002) } });
+    await transform('full', set('last'));
+    expect(await failure(transform('full', set('one.more')))).toMatchObject({ code: 'limit_exceeded' });
+    expect(await failure(transform('full', set('m0', { a: [{ b: 1 }] })))).toMatchObject({ code: 'limit_exceeded' });
+    await transform('full', { op: '$unset', path: 'm0' }, set('instead'));
+    await transform('over', { op: '$unset', path: 'm0' });
+    await transform('over', set('m1', 'other'));
+    expect(await failure(transform('over', set('more')))).toMatchObject({ code: 'limit_exceeded' });
+    expect(Object.keys(documentOf(must(range.documents.get('over'), 'no document').body) as object)).toHaveLength(
+      10_001,
+    );
+    await write(storage, id, { puts: { named: {} } });
+    await transform('named', set('n'.repeat(65_535)));
+    expect(await failure(transform('named', set('é'.repeat(32_768))))).toMatchObject({ code: 'limit_exceeded' });
     await storage.close();
   });
 

@@ -13,6 +13,8 @@ declare global {
 /** Bounds of a transformed document: those of an inserted one. */
 const bodyBytesMax = 16 * 1_024 * 1_024;
 const depthMax = 64;
+const membersMax = 10_000;
+const memberNameBytesMax = 65_535;
 
 interface TransformContext {
   rangeId: number;
@@ -63,6 +65,16 @@ function transformBody(
   if (applied === 0 && unfit > 0) return 'unfit';
   if (isDeeperThan(document, depthMax)) {
     throw new ServiceError('json_too_deep', `a transform would nest the document "${key}" deeper than ${depthMax}`);
+  }
+  if (hasLongName(document)) {
+    const message = `a transform would give the document "${key}" a member name of more than ${memberNameBytesMax} bytes`;
+    throw new ServiceError('limit_exceeded', message);
+  }
+  const members = membersOf(document);
+  // One that has more already, by an earlier release, may be changed as long as it does not grow.
+  if (members > membersMax && members > (held ? membersOf(JSON.parse(decoder.decode(held))) : 0)) {
+    const message = `a transform would give the document "${key}" more than ${membersMax} members`;
+    throw new ServiceError('limit_exceeded', message);
   }
   // Without an operation the document stays as it was written, to the byte.
   const body = held && operations.length === 0 ? held : encoder.encode(documentJson(document));
@@ -129,4 +141,21 @@ function isDeeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
   return Object.values(value).some((member) => isDeeperThan(member, levels - 1));
+}
+
+/** Members at every level. */
+function membersOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const own = Array.isArray(value) ? 0 : Object.keys(value).length;
+  return Object.values(value).reduce((sum: number, member) => sum + membersOf(member), own);
+}
+
+/** Whether a member at any level has a name that is too long as it is written. */
+function hasLongName(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  // A character is written with six bytes at most.
+  const isLong = (name: string) =>
+    name.length > memberNameBytesMax / 6 && Buffer.byteLength(JSON.stringify(name)) - 2 > memberNameBytesMax;
+  if (!Array.isArray(value) && Object.keys(value).some(isLong)) return true;
+  return Object.values(value).some(hasLongName);
 }
