@@ -16,6 +16,14 @@ export class IndexFaultError extends Error {
   }
 }
 
+/**
+ * The machine lacks what a checkpoint takes, such as room on the disk. Nothing of it has been synced: the index is as before, and
+ * another attempt may work.
+ */
+export class UnwrittenCheckpointError extends Error {
+  override readonly name = 'UnwrittenCheckpointError';
+}
+
 /** The engine could not do what it must be able to. */
 class EngineAssertionError extends AssertionError {}
 
@@ -25,6 +33,7 @@ function translateEngineError(error: unknown): Error {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const fault = indexFaults.find((name) => name === code);
   if (fault !== undefined) return new IndexFaultError(fault, message, error);
+  if (code === 'checkpoint_unwritten') return new UnwrittenCheckpointError(message, { cause: error });
   if (code === 'engine_panic') {
     return new ServiceError(code, 'the native engine failed; the request was not carried out', {
       details: { panic: message },

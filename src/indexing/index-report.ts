@@ -26,6 +26,8 @@ export interface RangeIndexReport {
   skippedCount: number;
   queuedBytes: number;
   error: string | undefined;
+  /** Why its checkpoints cannot be written at present; it is searched all the same. */
+  unwritten?: string | undefined;
   stats: RangeIndexStats | undefined;
   /** How far the parts are made that the index is built from; undefined where they come with the documents. */
   production?: ProductionReport | undefined;

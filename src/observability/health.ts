@@ -3,7 +3,8 @@
  * `disk_full`, `disk_read_only` and `disk_failed` concern the disk; `file_damaged` a file of documents or the catalog;
  * `log_damaged` a write-ahead log that lacks acknowledged writes; `documents_damaged` single rows; `redo_pending` a
  * committed write that a range has yet to take; `writes_refused` the file of a range, or the catalog, that takes no writes while the
- * disk takes others; `index_failed` an index that a fault has closed.
+ * disk takes others; `index_failed` an index that a fault has closed; `index_unwritten` an index whose checkpoint cannot be written, and
+ * that is searched all the same.
  */
 export const faultKinds = [
   'disk_full',
@@ -15,6 +16,7 @@ export const faultKinds = [
   'redo_pending',
   'writes_refused',
   'index_failed',
+  'index_unwritten',
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 

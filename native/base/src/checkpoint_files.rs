@@ -3,7 +3,11 @@
 //! A checkpoint writes new files and a draft of `checkpoint.json`; once they are synced, the draft is renamed into place.
 //! Files that it does not name are removed afterwards, or by the next `open`. So a crash at any point leaves the older or
 //! the newer checkpoint.
+//!
+//! A checkpoint that cannot be written is given up, with its files, and another one may follow. After a sync that failed none
+//! does: the system may have dropped what it could not write, and report the next sync of the same files as done.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -97,6 +101,8 @@ pub struct CheckpointFiles<State> {
     last: Option<Checkpoint<State>>,
     /// Of the checkpoint that comes next.
     left_out: Vec<u32>,
+    /// A draft was written and not accepted: a sync of its files may have failed.
+    is_in_doubt: Cell<bool>,
 }
 
 impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
@@ -106,7 +112,8 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
     /// Errors: `index_damaged`, `index_incompatible` (the remedy for both is an empty directory).
     pub fn open(root: &Path, fingerprint: String) -> Result<Self, EngineError> {
         fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
-        let mut files = Self { root: root.to_owned(), fingerprint, last: None, left_out: Vec::new() };
+        let (left_out, is_in_doubt) = (Vec::new(), Cell::new(false));
+        let mut files = Self { root: root.to_owned(), fingerprint, last: None, left_out, is_in_doubt };
         files.last = match fs::read(root.join(CHECKPOINT)) {
             Ok(text) => Some(files.read_checkpoint(&text)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -173,6 +180,15 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         self.left_out = ordinals;
     }
 
+    /// To be called before the first file of a checkpoint is written. Fails behind a draft that was not accepted: whether it counts is
+    /// not known, so its files stay as they are until the index is opened again.
+    pub fn begin(&self) -> Result<(), EngineError> {
+        if self.is_in_doubt.get() {
+            return Err(EngineError::internal("the last checkpoint was not synced: the index is to be opened again"));
+        }
+        Ok(())
+    }
+
     /// The checkpoint of a commit, which says what is left out now.
     pub fn checkpoint(&self, sequence: u64, files: Vec<NamedFile>, state: State) -> Checkpoint<State> {
         Checkpoint { sequence, files, left_out: self.left_out.clone(), state }
@@ -184,7 +200,8 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
     }
 
     /// Writes a checkpoint beside the last one; its files have been written. None when it is the last one. Once the draft
-    /// is durable under its name, `accept` has to hear of it.
+    /// is durable under its name, `accept` has to hear of it: until it does, there is no other draft. Where this fails, `give_up`
+    /// is to be called.
     pub fn draft(&self, checkpoint: &Checkpoint<State>) -> Result<Option<Draft>, EngineError>
     where
         State: PartialEq,
@@ -192,6 +209,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         if self.last.as_ref() == Some(checkpoint) {
             return Ok(None);
         }
+        self.begin()?;
         let internal = |error: serde_json::Error| EngineError::internal(format!("checkpoint: {error}"));
         let text = serde_json::to_string(checkpoint).map_err(internal)?;
         let text = CheckpointText {
@@ -209,6 +227,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         let new: Vec<&NamedFile> = checkpoint.files.iter().filter(|file| !known.contains(file)).collect();
         let (files, bytes) = (new.len(), new.iter().map(|file| file.bytes).sum());
         let unsynced = new.into_iter().map(|file| self.root.join(&file.name)).chain([path]).collect();
+        self.is_in_doubt.set(true);
         failpoint::hit("checkpoint-files.before-sync");
         Ok(Some(Draft { root: self.root.clone(), unsynced, is_first: self.last.is_none(), files, bytes }))
     }
@@ -218,8 +237,15 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
     pub fn accept(&mut self, checkpoint: Checkpoint<State>, is_in_use: &dyn Fn(&str) -> bool) {
         failpoint::hit("checkpoint-files.before-removal");
         self.last = Some(checkpoint);
+        self.is_in_doubt.set(false);
         self.remove_strays(is_in_use);
         failpoint::hit("checkpoint-files.after-removal");
+    }
+
+    /// A checkpoint could not be written: removes what there is of it, so that it takes no room. Files are left of which `is_in_use`
+    /// says that they are.
+    pub fn give_up(&self, is_in_use: &dyn Fn(&str) -> bool) {
+        self.remove_strays(&|name| name != CHECKPOINT_DRAFT && is_in_use(name));
     }
 
     /// The bytes of a file that a checkpoint names. Only its length is checked.

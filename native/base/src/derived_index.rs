@@ -1,6 +1,6 @@
 //! The contract of an index of a range, whatever it holds.
 
-use crate::error::EngineError;
+use crate::error::{EngineError, unwritten};
 use crate::report::{ApplyReport, CheckpointReport, CommitReport, IndexStats};
 use crate::written_checkpoint::WrittenCheckpoint;
 
@@ -25,11 +25,14 @@ pub trait DerivedIndex: Send + Sync {
     fn leave_out(&self, ordinals: Vec<u32>);
 
     /// Makes the newest commit durable; after a crash the index opens at it. Nothing to do for an index in memory.
+    ///
+    /// Errors: `checkpoint_unwritten` where the machine lacks what it takes: nothing has been synced, the index is as before, and
+    /// another attempt may work. After any other error the index has to be opened again.
     fn checkpoint(&self) -> Result<CheckpointReport, EngineError> {
-        self.write_checkpoint()?.make_durable()
+        self.write_checkpoint().map_err(unwritten)?.make_durable()
     }
 
-    /// Writes what makes the newest commit durable, and waits for no disk.
+    /// Writes what makes the newest commit durable, and waits for no disk. Where it fails, nothing of it is left.
     fn write_checkpoint(&self) -> Result<WrittenCheckpoint<'_>, EngineError>;
 
     /// Begins the work that was put off until the index rests, when nothing waits for a commit. That work goes on beside

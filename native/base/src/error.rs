@@ -4,7 +4,7 @@ use std::{fmt, io};
 
 /// The error of a call that the engine cannot carry out. `code` is one of the codes of
 /// `src/protocol/error-codes.ts`, or one that only the TypeScript side of the boundary sees (`index_damaged`,
-/// `index_incompatible`).
+/// `index_incompatible`, `checkpoint_unwritten`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineError {
     pub code: &'static str,
@@ -45,6 +45,14 @@ pub fn unreadable(name: &str, error: &io::Error) -> EngineError {
     lacks(error).unwrap_or_else(|| damaged(format!("{name}: {error}")))
 }
 
+/// The error of a checkpoint of which nothing was synced yet.
+pub fn unwritten(error: EngineError) -> EngineError {
+    if LACKS.contains(&error.code) { EngineError::new("checkpoint_unwritten", error.message) } else { error }
+}
+
+/// The codes of a machine that lacks something.
+const LACKS: [&str; 3] = ["unavailable", "insufficient_storage", "read_only"];
+
 /// The error of a machine that lacks descriptors, memory, rights or room now, which says nothing of the file.
 fn lacks(error: &io::Error) -> Option<EngineError> {
     let code = match error.raw_os_error()? {
@@ -74,5 +82,15 @@ mod tests {
         }
         assert_eq!(io_failed("read")(io::Error::from_raw_os_error(libc::EMFILE)).code, "unavailable");
         assert_eq!(io_failed("read")(io::Error::other("odd")).code, "internal");
+    }
+
+    #[test]
+    fn a_checkpoint_that_lacks_room_is_told_from_one_that_met_a_fault() {
+        let code_of = |number| unwritten(io_failed("write")(io::Error::from_raw_os_error(number))).code;
+        for number in [libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::EMFILE, libc::ENOMEM] {
+            assert_eq!(code_of(number), "checkpoint_unwritten");
+        }
+        assert_eq!(code_of(libc::EIO), "internal");
+        assert_eq!(unwritten(damaged("a file")).code, "index_damaged");
     }
 }

@@ -80,8 +80,20 @@ impl SegmentFiles {
         Ok(dead)
     }
 
-    /// Writes what a commit has that is not durable: nothing when all of it is.
+    /// Writes what a commit has that is not durable: nothing when all of it is. Where it fails, nothing of it is left.
     pub fn write<'a>(
+        &self,
+        sequence: u64,
+        next_id: u64,
+        skipped_count: u64,
+        segments: impl Iterator<Item = WrittenSegment<'a>>,
+    ) -> Result<(Checkpoint<SegmentsState>, Option<Draft>), EngineError> {
+        self.files.begin()?;
+        let written = self.write_new(sequence, next_id, skipped_count, segments);
+        written.inspect_err(|_| self.files.give_up(&|_| false))
+    }
+
+    fn write_new<'a>(
         &self,
         sequence: u64,
         next_id: u64,

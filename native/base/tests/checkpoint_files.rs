@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles};
+use sundew_base::error::EngineError;
 
 struct Scratch(PathBuf);
 
@@ -102,6 +103,41 @@ fn a_checkpoint_says_what_is_left_out_and_one_that_leaves_nothing_out_does_not_s
         assert_eq!(open(&scratch.0).expect("it opens").left_out(), left_out);
     }
     assert!(!text().contains("left_out"));
+}
+
+#[test]
+fn a_checkpoint_that_is_given_up_leaves_nothing_and_another_one_follows() {
+    let scratch = Scratch::new();
+    let mut files = published(&scratch.0);
+    files.write("b", &[b"of a checkpoint that is given up"]).expect("a file is written");
+    files.write("c", &[b"in use"]).expect("a file is written");
+    files.give_up(&|name| name == "c");
+    assert_eq!(names(&scratch.0), ["a", "c", "checkpoint.json"]);
+    files.begin().expect("nothing was synced");
+    let file = files.write("b", &[b"of the next one"]).expect("a file is written");
+    let checkpoint = files.checkpoint(8, vec![file], 4);
+    publish(&mut files, checkpoint);
+    assert_eq!(open(&scratch.0).expect("it opens").last().map(|last| last.sequence), Some(8));
+}
+
+#[test]
+fn behind_a_draft_that_was_not_accepted_there_is_no_other_until_the_index_is_opened_again() {
+    let scratch = Scratch::new();
+    let files = published(&scratch.0);
+    let file = files.write("b", &[b"new"]).expect("a file is written");
+    let checkpoint = files.checkpoint(8, vec![file], 3);
+    drop(files.draft(&checkpoint).expect("a draft").expect("something is new"));
+    // A sync of it may have failed, or the one behind its renaming.
+    let refused = |outcome: Result<(), EngineError>| assert_eq!(outcome.map_err(|error| error.code), Err("internal"));
+    refused(files.begin());
+    refused(files.draft(&checkpoint).map(drop));
+    assert_eq!(names(&scratch.0), ["a", "b", "checkpoint.json", "checkpoint.json.draft"], "it may be what counts");
+    let mut files = open(&scratch.0).expect("it opens");
+    assert_eq!(names(&scratch.0), ["a", "checkpoint.json"]);
+    files.begin().expect("a new beginning");
+    let file = files.write("b", &[b"new"]).expect("a file is written");
+    publish(&mut files, Checkpoint { files: vec![file], ..checkpoint });
+    assert_eq!(open(&scratch.0).expect("it opens").last().map(|last| last.sequence), Some(8));
 }
 
 #[test]

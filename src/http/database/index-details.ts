@@ -43,6 +43,7 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
     termCount: sum(ranges, (range) => range.stats?.termCount ?? 0),
   });
   const blockers = readiness.reasons;
+  const unwritten = ranges.find((range) => range.unwritten)?.unwritten;
   const blocker = ranges.find(({ production }) => production?.blocker)?.production?.blocker;
   return {
     index_type: source.config.type,
@@ -63,7 +64,7 @@ function renderStatus(source: IndexDetailsSource, ranges: RangeIndexReport[]) {
       queryable: { reached: readiness.queryable, blockers: readiness.queryable ? [] : blockers },
       complete: { reached: readiness.complete, blockers },
     },
-    error: failed?.error ?? blocker?.message ?? '',
+    error: failed?.error ?? blocker?.message ?? unwritten ?? '',
     total_indexed: counts.doc_count,
     ...(source.config.type === 'embeddings' && renderVectors(ranges, readiness)),
     ...counts,

@@ -1,3 +1,4 @@
+import { UnwrittenCheckpointError } from '../../engine/engine-error.ts';
 import { assert, must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ChangePage, CheckpointReport, RangeIndex } from '../range-index.ts';
@@ -9,6 +10,8 @@ export type IndexStage = 'apply' | 'commit' | 'checkpoint';
 
 export interface AppliedIndexEvents {
   checkpointed?(sequence: number): void;
+  /** A checkpoint could not be written; the index goes on, and it is tried again. */
+  unwritten?(error: Error, attempt: number): void;
   /** How long one native call took. */
   timed?(stage: IndexStage, durationMs: number): void;
 }
@@ -37,6 +40,14 @@ export class AppliedIndex {
   #committed = 0;
   /** Sequence of its last durable commit. */
   #checkpointed = 0;
+  /**
+   * Checkpoints up to here are none to count on: the index was opened again at one that has failed, of which a sync may not have
+   * reached the disk. 0 where there is none.
+   */
+  #doubtedThrough = 0;
+  #hasBeenOpened = false;
+  /** Why the last checkpoint could not be written; undefined when it was. */
+  #unwrittenReason: string | undefined;
 
   /** `partId`: as in `LeftOutDocuments`. */
   constructor(deps: { clock: Clock; options: PublishOptions; events: AppliedIndexEvents; partId: number | undefined }) {
@@ -66,12 +77,23 @@ export class AppliedIndex {
 
   /** Every row of its own up to this sequence is durable in the index. */
   get checkpointedSequence(): number {
-    return this.#schedule.hasUndurable ? this.#checkpointed : Math.max(this.#checkpointed, this.progress.published);
+    if (this.#schedule.hasUndurable || this.#doubtedThrough > 0) return this.#checkpointed;
+    return Math.max(this.#checkpointed, this.progress.published);
   }
 
   /** The native index, when its last commit is not durable. */
   get undurable(): RangeIndex | undefined {
     return this.#committed > this.#checkpointed ? this.#index : undefined;
+  }
+
+  /** Why checkpoints cannot be written at present; undefined when they can. */
+  get unwrittenReason(): string | undefined {
+    return this.#unwrittenReason;
+  }
+
+  /** As much waits for a checkpoint that cannot be written as may: no more may be applied. */
+  get isFull(): boolean {
+    return this.#schedule.isFull;
   }
 
   /** It stands at its checkpoint. */
@@ -80,7 +102,10 @@ export class AppliedIndex {
     const sequence = index.openedAtSequence;
     this.#applied = sequence;
     this.#committed = sequence;
-    this.#checkpointed = sequence;
+    this.#doubtedThrough = this.#hasBeenOpened && sequence > this.#checkpointed ? sequence : 0;
+    if (this.#doubtedThrough === 0) this.#checkpointed = sequence;
+    this.#hasBeenOpened = true;
+    this.#unwrittenReason = undefined;
     this.#schedule.restart();
     this.leftOut.opened(index.leftOut());
     this.progress.restartAt(sequence);
@@ -133,15 +158,23 @@ export class AppliedIndex {
     if (this.undurable && this.#schedule.isCheckpointDue(this.#clock.monotonicMs())) await this.checkpoint();
   }
 
-  /** Makes the last commit durable, if it is not. */
+  /** Makes the last commit durable, if it is not. Where it cannot be written, the index stays open, and it is tried again later. */
   async checkpoint(): Promise<void> {
-    if (this.undurable) this.checkpointed(await this.#timed('checkpoint', this.undurable.checkpoint()));
+    if (!this.undurable) return;
+    try {
+      this.checkpointed(await this.#timed('checkpoint', this.undurable.checkpoint()));
+    } catch (error) {
+      if (!(error instanceof UnwrittenCheckpointError)) throw error;
+      this.#unwrittenReason = error.message;
+      this.#events.unwritten?.(error, this.#schedule.unwritten(this.#clock.monotonicMs()));
+    }
   }
 
   /** The last commit was made durable. */
   checkpointed({ sequence }: CheckpointReport): void {
     this.#schedule.checkpointed();
-    this.#checkpointed = sequence;
+    this.#unwrittenReason = undefined;
+    if (sequence > this.#doubtedThrough) [this.#checkpointed, this.#doubtedThrough] = [sequence, 0];
     this.#events.checkpointed?.(sequence);
   }
 

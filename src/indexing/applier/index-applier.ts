@@ -153,6 +153,7 @@ export class IndexApplier implements Service {
       skippedCount: this.#skippedCount,
       queuedBytes: this.#queue.bytes,
       error: this.#standing.lastError,
+      unwritten: this.#applied.unwrittenReason,
       stats: this.index?.stats(),
     };
   }
@@ -168,8 +169,12 @@ export class IndexApplier implements Service {
     if (isFirst || !this.#isIdle) this.#sleeper.wake();
   }
 
-  /** It follows its range, and nothing is to be applied now: what is queued is little, waits for more, and is awaited by nobody. */
+  /**
+   * Nothing is to be applied now: it follows its range, and what is queued is little, waits for more, and is awaited by nobody; or it may
+   * take no more.
+   */
   get #isIdle(): boolean {
+    if (this.#applied.isFull) return true;
     if (this.#standing.state !== 'live') return false;
     return this.#queue.isEmpty || (this.#queue.dueInMs > 0 && !this.progress.isAwaited(this.#queue.tail));
   }
@@ -199,12 +204,14 @@ export class IndexApplier implements Service {
     return this.#waiters.when(() => this.#standing.state === 'live', signal);
   }
 
-  /** Makes what is shown now durable; resolves when it is, or when the index is closed or has failed. */
+  /** Makes what is shown now durable; resolves when it is, when that cannot be written, or when the index is closed or has failed. */
   async checkpoint(signal: AbortSignal): Promise<void> {
     const { published } = this.progress;
     this.#isCheckpointWanted = true;
     this.#sleeper.wake();
-    await this.#waiters.when(() => this.index === undefined || this.checkpointedSequence >= published, signal);
+    const isUnwritten = () => !this.#isCheckpointWanted && this.#applied.unwrittenReason !== undefined;
+    const isOver = () => this.index === undefined || this.checkpointedSequence >= published || isUnwritten();
+    await this.#waiters.when(isOver, signal);
   }
 
   /**
@@ -302,17 +309,22 @@ export class IndexApplier implements Service {
     while (!this.#stop.signal.aborted) {
       await this.#damage.confirm();
       const isCatchingUp = this.#standing.state === 'catching_up';
-      const next = isCatchingUp ? this.#readPage() : this.#queuedPage();
+      const next = this.#nextPage(isCatchingUp);
       if (next) {
         const rows = await this.#apply(next);
         if (isCatchingUp) this.#backfilledRows += rows;
         madeProgress();
-      } else if (isCatchingUp) await this.#reachHead();
+      } else if (isCatchingUp && !this.#applied.isFull) await this.#reachHead();
       await this.#applied.publishWhenDue(this.#isIdle, this.#writer.isWanted);
       this.#waiters.changed();
       await this.#checkpointWhenDue();
       if (this.#isIdle) await this.#rest();
     }
+  }
+
+  #nextPage(isCatchingUp: boolean): QueuedPage | undefined {
+    if (this.#applied.isFull) return undefined;
+    return isCatchingUp ? this.#readPage() : this.#queuedPage();
   }
 
   #queuedPage(): QueuedPage | undefined {
@@ -377,7 +389,7 @@ export class IndexApplier implements Service {
       this.#writer.release();
       return;
     }
-    const dueMs = Math.min(this.#applied.restMs, this.#queue.dueInMs);
+    const dueMs = Math.min(this.#applied.restMs, this.#applied.isFull ? Number.POSITIVE_INFINITY : this.#queue.dueInMs);
     const idleMs = this.#writer.isAtRest ? Number.POSITIVE_INFINITY : this.#options.writerIdleMs;
     const woken = await this.#sleeper.sleep(Math.min(dueMs, idleMs));
     if (!woken && idleMs <= dueMs && !this.#writer.isAtRest) await this.#writer.rest(this.index);
@@ -409,7 +421,7 @@ export class IndexApplier implements Service {
 
   /** Applies the writes from just before the end: to apply them now is cheaper than to replay it at the next start. */
   async #takeLast(): Promise<void> {
-    if (this.#damage.isSuspect) return;
+    if (this.#damage.isSuspect || this.#applied.isFull) return;
     for (let pages = 0; pages < lastPagesMax; pages += 1) {
       const next = this.#readPage();
       if (!next) return this.#applied.skipTo(this.#source.head());

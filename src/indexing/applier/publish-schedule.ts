@@ -1,3 +1,8 @@
+import { type Backoff, backoffMs } from '../../lib/backoff.ts';
+
+/** Between attempts at a checkpoint that cannot be written. */
+const retries: Backoff = { firstMs: 200, maxMs: 30_000 };
+
 /** When an index commits and checkpoints; all come from `limits.ts`. */
 export interface PublishOptions {
   /** Rows wait at most this long for their commit when nobody asks for it, in milliseconds. */
@@ -20,6 +25,9 @@ export class PublishSchedule {
   #commitMs = 0;
   #changedBytes = 0;
   #changedSince: number | undefined;
+  /** Attempts at a checkpoint that could not be written, one after another, and when the next one is due. */
+  #unwritten = 0;
+  #retryMs = 0;
 
   constructor(options: PublishOptions) {
     this.#options = options;
@@ -37,6 +45,11 @@ export class PublishSchedule {
   /** Rows were applied that no checkpoint keeps yet. */
   get hasUndurable(): boolean {
     return this.#changedSince !== undefined;
+  }
+
+  /** Checkpoints cannot be written, and as much waits for one as may: the index has to take no more. */
+  get isFull(): boolean {
+    return this.#unwritten > 0 && this.#changedBytes >= this.#options.checkpointBytes;
   }
 
   /** The index was opened at a checkpoint. */
@@ -62,6 +75,14 @@ export class PublishSchedule {
   checkpointed(): void {
     this.#changedBytes = this.#unpublishedBytes;
     this.#changedSince = this.#unpublishedSince;
+    this.#unwritten = 0;
+  }
+
+  /** A checkpoint could not be written. Returns how many could not since the last one that was. */
+  unwritten(nowMs: number): number {
+    this.#unwritten += 1;
+    this.#retryMs = nowMs + backoffMs(this.#unwritten, retries);
+    return this.#unwritten;
   }
 
   /** `isIdle`: nothing more waits to be applied. `isAwaited`: a commit would answer somebody. */
@@ -75,6 +96,7 @@ export class PublishSchedule {
   }
 
   isCheckpointDue(nowMs: number): boolean {
+    if (this.#unwritten > 0) return nowMs >= this.#retryMs;
     if (this.#changedSince === undefined) return false;
     const { checkpointMs, checkpointBytes } = this.#options;
     return this.#changedBytes >= checkpointBytes || nowMs - this.#changedSince >= checkpointMs;
@@ -83,10 +105,9 @@ export class PublishSchedule {
   /** Time until something is due while no row comes; undefined when nothing will be. */
   restMs(nowMs: number): number | undefined {
     const { visibilityMs, checkpointMs } = this.#options;
-    const due = Math.min(
-      (this.#unpublishedSince ?? Number.POSITIVE_INFINITY) + visibilityMs,
-      (this.#changedSince ?? Number.POSITIVE_INFINITY) + checkpointMs,
-    );
+    const checkpointDue =
+      this.#unwritten > 0 ? this.#retryMs : (this.#changedSince ?? Number.POSITIVE_INFINITY) + checkpointMs;
+    const due = Math.min((this.#unpublishedSince ?? Number.POSITIVE_INFINITY) + visibilityMs, checkpointDue);
     return due === Number.POSITIVE_INFINITY ? undefined : Math.max(0, due - nowMs);
   }
 

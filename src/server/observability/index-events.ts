@@ -31,9 +31,19 @@ export function indexEvents(
       logger.error('an index failed and is opened again from its last checkpoint', { ...where, attempt }, error);
       const message = 'has failed and is opened again; queries are answered once it is open';
       health.raise({ kind: 'index_failed', ...subject, blocks: 'nothing', message });
+      health.clear('index_unwritten', subject);
     },
+    unwritten(error, attempt) {
+      logger.warn('a checkpoint of an index cannot be written and is tried again', { ...where, attempt }, error);
+      const message = 'cannot write its checkpoint now; queries are answered, and it is tried again';
+      health.raise({ kind: 'index_unwritten', ...subject, blocks: 'nothing', message });
+    },
+    checkpointed: () => health.clear('index_unwritten', subject),
     live: () => health.clear('index_failed', subject),
-    closed: () => health.clear('index_failed', subject),
+    closed() {
+      health.clear('index_failed', subject);
+      health.clear('index_unwritten', subject);
+    },
     timed: (stage, durationMs) => metrics.observe(stageMetrics[stage], [where.kind], durationMs / 1_000),
   };
 }

@@ -27,7 +27,7 @@ export class DurableShadow {
   constructor(from: string, to: string) {
     this.#from = from;
     this.#to = to;
-    for (const name of ['files', 'directories', 'tmp']) mkdirSync(join(to, name), { recursive: true });
+    for (const name of ['files', 'directories', 'lost', 'tmp']) mkdirSync(join(to, name), { recursive: true });
     this.#capture(from);
   }
 

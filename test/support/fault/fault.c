@@ -9,7 +9,8 @@
  * Shadow (FAULT_SHADOW_FROM, FAULT_SHADOW_TO): what a disk would hold if the power failed. A synced file's bytes are
  * copied to files/<identity>; a synced directory's entries are listed in directories/<identity>. A file of which only
  * the name was synced is empty after the failure, a file of which only the bytes were synced has no name: as POSIX
- * allows. Identity is inode number and birth time, because inode numbers are used again.
+ * allows. Identity is inode number and birth time, because inode numbers are used again. A file of which a sync was made to
+ * fail is noted in lost/<identity> and takes nothing from later syncs: the system may have dropped what it could not write.
  *
  * Only calls that go through the C library are seen: those of SQLite and of the native addon do. Of the runtime's own
  * file functions, syncs, renames, truncations and unlinks do; opening, writing and mkdir do not.
@@ -177,6 +178,8 @@ static int open_real(const char *path, int flags, int mode) { return (int)syscal
 
 static void shadow_file(int fd, const char *name) {
   char source[64], temporary[PATH_MAX + 256], target[PATH_MAX + 256];
+  snprintf(target, sizeof target, "%s/lost/%s", shadow_to, name);
+  if (syscall(SYS_faccessat, AT_FDCWD, target, F_OK) == 0) return;
   snprintf(source, sizeof source, "/proc/self/fd/%d", fd);
   snprintf(temporary, sizeof temporary, "%s/tmp/%llu", shadow_to, (unsigned long long)atomic_fetch_add(&shadow_serial, 1));
   snprintf(target, sizeof target, "%s/files/%s", shadow_to, name);
@@ -257,6 +260,18 @@ static void shadow(int fd) {
   errno = saved;
 }
 
+/* A sync that fails. */
+static void shadow_lost(int fd) {
+  struct statx info;
+  if (!shadow_from_length || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &info) < 0 || !S_ISREG(info.stx_mode)) return;
+  char name[128], path[PATH_MAX + 256];
+  identity(&info, name, sizeof name);
+  snprintf(path, sizeof path, "%s/lost/%s", shadow_to, name);
+  int out = open_real(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (out < 0) shadow_failed("note a lost file");
+  close(out);
+}
+
 /* A sync of the whole file system. */
 static void shadow_all(void) {
   if (!shadow_from_length) return;
@@ -296,8 +311,9 @@ static uint32_t sync_op(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 && S_ISDIR(info.st_mode) ? OP_DIRSYNC : OP_SYNC;
 }
-int fsync(int fd) { REAL(fsync); GUARD_FD(sync_op(fd), fd, 0); int result = real(fd); if (result == 0) shadow(fd); return result; }
-int fdatasync(int fd) { REAL(fdatasync); GUARD_FD(sync_op(fd), fd, 0); int result = real(fd); if (result == 0) shadow(fd); return result; }
+#define GUARD_SYNC(fd) do { int verdict = judge_fd(sync_op(fd), fd); if (verdict < 0) { int failure = errno; shadow_lost(fd); errno = failure; return -1; } if (verdict > 0) return 0; } while (0)
+int fsync(int fd) { REAL(fsync); GUARD_SYNC(fd); int result = real(fd); if (result == 0) shadow(fd); return result; }
+int fdatasync(int fd) { REAL(fdatasync); GUARD_SYNC(fd); int result = real(fd); if (result == 0) shadow(fd); return result; }
 int syncfs(int fd) { REAL(syncfs); GUARD_FD(OP_FSSYNC, fd, 0); int result = real(fd); if (result == 0) shadow_all(); return result; }
 
 int ftruncate(int fd, off_t size) { REAL(ftruncate); GUARD_FD(OP_TRUNCATE, fd, 0); return real(fd, size); }

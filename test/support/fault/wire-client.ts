@@ -122,14 +122,6 @@ export class WireClient {
     return (await this.query({ table, full_text_search: { match_all: {} }, count: true })).total.value;
   }
 
-  /** Undefined where the search is refused because the index is not open. */
-  countOrRefusal(table: string): Promise<number | undefined> {
-    return this.count(table).catch((error: unknown) => {
-      if (error instanceof WireError && error.answer.status === 503) return undefined;
-      throw error;
-    });
-  }
-
   /** Documents per table, summed over its ranges, as the topology reports them. */
   async reportedDocuments(): Promise<Map<string, number>> {
     const answer = await this.expect(200, 'GET', '/db/v1/cluster');

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { UnwrittenCheckpointError } from '../../../src/engine/engine-error.ts';
 import type { ApplierOptions } from '../../../src/indexing/applier/applier-deps.ts';
 import { smallPageBytes } from '../../../src/indexing/applier/coalesce-pages.ts';
 import { IndexApplier } from '../../../src/indexing/applier/index-applier.ts';
@@ -33,6 +34,8 @@ class Bench {
   readonly applied: number[] = [];
   readonly failures: unknown[] = [];
   readonly rebuilds: string[] = [];
+  /** Attempts of checkpoints that could not be written. */
+  readonly unwritten: number[] = [];
   readonly wipes: boolean[] = [];
   visible = 0;
   durable = 0;
@@ -45,6 +48,9 @@ class Bench {
   verified = 0;
   failNextApply: Error | undefined;
   failApply: Error | undefined;
+  failCheckpoint: Error | undefined;
+  /** A checkpoint that fails has put the files of the commit in place all the same. */
+  isRenamed = false;
   /** Set while rows wait for background work of the index, which a close that is announced calls off. */
   room: PromiseWithResolvers<void> | undefined;
   /** A listener of failures that fails itself. */
@@ -69,6 +75,7 @@ class Bench {
       ...(mayDoubt === undefined ? {} : { mayDoubt }),
       events: {
         rebuilding: (reason) => this.rebuilds.push(reason),
+        unwritten: (_, attempt) => this.unwritten.push(attempt),
         failed: (error) => {
           this.failures.push(error);
           if (this.listenerFails) {
@@ -117,7 +124,9 @@ class Bench {
         this.visible = sequence;
       },
       checkpoint: async () => {
+        if (this.failCheckpoint && !this.isRenamed) throw this.failCheckpoint;
         [this.durable, this.durablyLeftOut] = [this.visible, this.leftOut];
+        if (this.failCheckpoint) throw this.failCheckpoint;
         return { sequence: this.durable, bytes: 1 };
       },
       stats: () => ({
@@ -492,6 +501,104 @@ describe('an index applier', () => {
     await settle();
     await bench.applier.close();
     expect(bench.durable).toBe(2);
+  });
+
+  describe('whose checkpoint cannot be written', () => {
+    const full = new UnwrittenCheckpointError('the disk is full');
+    const failing = async (written = 1) => {
+      const bench = new Bench();
+      await settle();
+      bench.failCheckpoint = full;
+      for (let count = 0; count < written; count += 1) bench.write();
+      await bench.clock.advance(bounds.checkpointMs);
+      expect(bench.unwritten[0]).toBe(1);
+      return bench;
+    };
+
+    test('stays open, takes rows, says so, and tries again with longer and longer pauses', async () => {
+      const bench = await failing();
+      expect(bench.applier.report()).toMatchObject({ state: 'live', unwritten: 'the disk is full', checkpointed: 0 });
+      bench.write();
+      await bench.applier.waitFor(2);
+      expect([bench.visible, bench.durable, bench.wipes, bench.failures]).toEqual([2, 0, [false], []]);
+      // 200 ms, 400, 800, ... and then every 30 seconds.
+      await bench.clock.advance(51_000);
+      expect(bench.unwritten).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      await bench.clock.advance(60_000);
+      expect(bench.unwritten.length).toBe(11);
+      bench.failCheckpoint = undefined;
+      await bench.clock.advance(30_000);
+      expect(bench.durable).toBe(2);
+      expect(bench.applier.report()).toMatchObject({ state: 'live', unwritten: undefined, checkpointed: 2 });
+      await bench.applier.close();
+    });
+
+    test('rests between its attempts, and what asks for a checkpoint is told and not left to wait', async () => {
+      const bench = await failing();
+      await bench.clock.advance(60_000);
+      const attempts = bench.unwritten.length;
+      await settle();
+      expect([bench.unwritten.length, bench.clock.pending]).toEqual([attempts, 1]);
+      await bench.applier.checkpoint(new AbortController().signal);
+      expect(bench.unwritten.length).toBe(attempts + 1);
+      bench.failCheckpoint = undefined;
+      await bench.applier.checkpoint(new AbortController().signal);
+      expect(bench.applier.checkpointedSequence).toBe(1);
+      await bench.applier.close();
+    });
+
+    test('takes no more than it may hold: what comes then waits, holds up writes, and is read once there is room', async () => {
+      const bench = await failing();
+      for (let count = 0; count < 20; count += 1) {
+        bench.write(1_000);
+        await settle();
+      }
+      await bench.clock.advance(30_000);
+      const { applied } = bench.applier.report();
+      expect([applied < 15, applied > 8, bench.visible]).toEqual([true, true, applied]);
+      expect([bench.applier.isOverloaded(500), bench.applier.isServing]).toEqual([true, true]);
+      bench.write(1_000);
+      const kept = bench.applier.whenKeepsUp(500, Number.POSITIVE_INFINITY, new AbortController().signal);
+      const pending = bench.clock.pending;
+      await bench.clock.advance(90_000);
+      expect([bench.applier.report().applied, bench.wipes, bench.clock.pending]).toEqual([applied, [false], pending]);
+      bench.failCheckpoint = undefined;
+      await bench.clock.advance(30_000);
+      expect([await kept, bench.visible, bench.applied]).toEqual([
+        true,
+        22,
+        Array.from({ length: 22 }, (_, i) => i + 1),
+      ]);
+      await bench.applier.close();
+      expect(bench.durable).toBe(22);
+    });
+
+    test('is closed without one at its end, and loses nothing that the feed does not have', async () => {
+      const bench = await failing(3);
+      await bench.applier.close();
+      expect([bench.durable, bench.applier.checkpointedSequence, bench.failures]).toEqual([0, 0, []]);
+    });
+  });
+
+  test('a checkpoint that failed and counts all the same is none to forget the feed by, until another one follows', async () => {
+    const bench = new Bench();
+    await settle();
+    bench.write();
+    await bench.clock.advance(bounds.checkpointMs);
+    expect(bench.applier.checkpointedSequence).toBe(1);
+    [bench.failCheckpoint, bench.isRenamed] = [new Error('the directory could not be synced'), true];
+    bench.write();
+    await bench.clock.advance(bounds.checkpointMs);
+    bench.failCheckpoint = undefined;
+    await bench.clock.advance(1_000);
+    expect([bench.wipes, bench.applier.state, bench.visible]).toEqual([[false, false], 'live', 2]);
+    bench.writeOther();
+    await bench.clock.advance(bounds.checkpointMs);
+    expect(bench.applier.checkpointedSequence).toBe(1);
+    bench.write();
+    await bench.clock.advance(bounds.checkpointMs);
+    expect(bench.applier.checkpointedSequence).toBe(4);
+    await bench.applier.close();
   });
 
   test('gives the writer back when nothing happens, and takes rows again afterwards', async () => {

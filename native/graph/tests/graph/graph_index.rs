@@ -163,6 +163,31 @@ fn what_was_not_checkpointed_is_lost_and_the_rest_is_there() {
 }
 
 #[test]
+fn a_checkpoint_that_cannot_be_written_leaves_nothing_and_the_index_goes_on() {
+    let directory = Directory::new("unwritten");
+    let index = directory.open();
+    write(&index, 1, 1, Some(&[edge("a", "k002", 0.5)]));
+    index.checkpoint().unwrap();
+    write(&index, 2, 2, Some(&[edge("a", "k001", 0.5)]));
+    let obstacle = directory.0.join("checkpoint.json.draft");
+    fs::create_dir(&obstacle).unwrap();
+    let durable = fs::read_dir(&directory.0).unwrap().count();
+    for _ in 0..2 {
+        index.checkpoint().expect_err("the draft cannot be written");
+        assert_eq!(arrows(&index, "k001", Direction::Both).len(), 2);
+        assert_eq!(index.stats().checkpoint_sequence, 1);
+        assert_eq!(fs::read_dir(&directory.0).unwrap().count(), durable);
+    }
+    write(&index, 1, 3, None);
+    fs::remove_dir(&obstacle).unwrap();
+    assert_eq!(index.checkpoint().unwrap().sequence, 3);
+    drop(index);
+    let index = directory.open();
+    assert_eq!((index.stats().applied_sequence, arrows(&index, "k001", Direction::Both).len()), (3, 1));
+    index.verify().unwrap();
+}
+
+#[test]
 fn damage_of_any_file_is_told() {
     let directory = Directory::new("damage");
     let index = directory.open();

@@ -171,7 +171,7 @@ impl Checkpoints {
         })
     }
 
-    /// Writes what the commit has that is not durable: nothing when all of it is.
+    /// Writes what the commit has that is not durable: nothing when all of it is. Where it fails, no file is left that no segment uses.
     pub fn write(
         &self,
         snapshot: &Snapshot,
@@ -181,6 +181,17 @@ impl Checkpoints {
         if self.is_written(snapshot) {
             return Ok(None);
         }
+        self.files.begin()?;
+        let written = self.write_new(snapshot, next_segment_id, skipped_count);
+        written.inspect_err(|_| self.files.give_up(&|name| self.segment_files.is_in_use(name)))
+    }
+
+    fn write_new(
+        &self,
+        snapshot: &Snapshot,
+        next_segment_id: u64,
+        skipped_count: u64,
+    ) -> Result<Option<(Checkpoint<SegmentsState>, Draft)>, EngineError> {
         failpoint::hit("vector.checkpoint.before-files");
         let number = self.files.last().map_or(0, |last| last.state.number) + 1;
         let dead_file = format!("{number}.dead");

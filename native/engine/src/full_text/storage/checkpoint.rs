@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sundew_base::checkpoint_files::{Checkpoint, CheckpointFiles, Draft, NamedFile};
 
-use super::directory::{IndexDirectory, RestoredCheckpoint};
+use super::directory::{CheckpointPlan, IndexDirectory, RestoredCheckpoint};
 use crate::error::EngineError;
 use crate::failpoint;
 use crate::full_text::errors::io_failed;
@@ -77,30 +77,40 @@ pub fn files_of_segment(id: &str) -> [PathBuf; 6] {
     ["idx", "pos", "term", "store", "fast", "fieldnorm"].map(|extension| PathBuf::from(format!("{id}.{extension}")))
 }
 
-/// Writes what the newest commit has that is not durable. None before the first commit; no draft when all of it is durable.
+/// Writes what the newest commit has that is not durable. None before the first commit; no draft when all of it is durable. Where it
+/// fails, nothing of it is left.
 pub fn write_checkpoint(
     directory: &IndexDirectory,
     files: &TextFiles,
 ) -> Result<Option<(TextCheckpoint, Option<Draft>)>, EngineError> {
+    files.begin()?;
     let Some(plan) = directory.begin_checkpoint(files_of_commit) else { return Ok(None) };
     failpoint::hit("index.checkpoint.before-files");
+    let written = write_planned(&plan, files).inspect_err(|_| {
+        // Of the others the directory knows which are still read or written.
+        files.give_up(&|name| plan.in_memory.iter().all(|(file, _)| file != Path::new(name)));
+        directory.finish_checkpoint(files.durable_files().iter().map(|file| PathBuf::from(&file.name)).collect());
+    });
+    written.map(Some)
+}
+
+fn write_planned(plan: &CheckpointPlan, files: &TextFiles) -> Result<(TextCheckpoint, Option<Draft>), EngineError> {
     let mut named = Vec::with_capacity(plan.in_memory.len() + plan.on_disk.len());
     for (name, bytes) in &plan.in_memory {
-        // A checkpoint that failed half way may have left a part of the file.
         named.push(files.write(&name.to_string_lossy(), &[bytes])?);
     }
-    for (name, bytes) in plan.on_disk {
+    for (name, bytes) in &plan.on_disk {
         let name = name.to_string_lossy().into_owned();
         let durable = files.durable(&name).cloned();
         // Tantivy's files end in their checksum.
-        named.push(durable.unwrap_or(NamedFile { name, bytes, crc: None, grows: false }));
+        named.push(durable.unwrap_or(NamedFile { name, bytes: *bytes, crc: None, grows: false }));
     }
     named.sort_by(|one, other| one.name.cmp(&other.name));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let state = TantivyState { meta: text(&plan.meta), managed: text(&plan.managed) };
     let checkpoint = files.checkpoint(sequence_of(&state.meta)?, named, state);
     let draft = files.draft(&checkpoint)?;
-    Ok(Some((checkpoint, draft)))
+    Ok((checkpoint, draft))
 }
 
 /// The checkpoint is durable: its files are read from disk, and what only an older one named may go.

@@ -171,8 +171,8 @@ impl IndexDirectory {
         state.on_disk.insert(name.to_owned(), bytes);
     }
 
-    /// The checkpoint that names exactly `files` is durable: what only an older one named may go. What cannot be removed
-    /// goes when the index is next opened.
+    /// The last durable checkpoint names exactly `files`: what only an older one named, or one that was given up, may go. What
+    /// cannot be removed goes when the index is next opened.
     pub fn finish_checkpoint(&self, files: HashSet<PathBuf>) {
         let mut deletable = Vec::new();
         {
@@ -181,6 +181,8 @@ impl IndexDirectory {
             for name in deleted {
                 if files.contains(&name) {
                     state.deleted_while_pinned.insert(name);
+                } else if let Some(held) = state.memory.remove(&name) {
+                    state.memory_bytes -= held.len();
                 } else {
                     state.on_disk.remove(&name);
                     deletable.push(name);

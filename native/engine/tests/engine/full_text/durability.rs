@@ -39,6 +39,40 @@ fn a_commit_is_visible_at_once_and_durable_after_a_checkpoint() {
 }
 
 #[test]
+fn a_checkpoint_that_cannot_be_written_leaves_nothing_and_the_index_goes_on() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    apply(&index, &rows(0, 20, "alpha"), 1);
+    index.commit(20).expect("a commit");
+    index.checkpoint().expect("a checkpoint");
+    let durable = names(scratch.path());
+    for at in 1..5 {
+        apply(&index, &rows(at * 20, (at + 1) * 20, "alpha"), u64::from(at) * 20 + 1);
+        index.commit(u64::from(at + 1) * 20).expect("a commit");
+    }
+    let obstacle = scratch.path().join("checkpoint.json.draft");
+    std::fs::create_dir(&obstacle).expect("a directory in the way of the draft");
+    for _ in 0..3 {
+        index.checkpoint().expect_err("the draft cannot be written");
+        assert_eq!(count(&index, "alpha"), 100);
+        assert_eq!(index.stats().checkpoint_sequence, 20);
+        let left: Vec<String> = names(scratch.path()).into_iter().filter(|name| !name.ends_with("draft")).collect();
+        assert_eq!(left, durable);
+        // Merges replace files that the checkpoint would have named.
+        rest(&index);
+    }
+    apply(&index, &rows(0, 10, "beta"), 101);
+    index.commit(110).expect("a commit");
+    std::fs::remove_dir(&obstacle).expect("removed");
+    assert_eq!(index.checkpoint().expect("a checkpoint").sequence, 110);
+    assert_eq!(index.stats().memory_bytes, 0, "files that merges have replaced are gone");
+    drop(index);
+    let index = open(scratch.path());
+    assert_eq!((index.stats().applied_sequence, count(&index, "alpha"), count(&index, "beta")), (110, 90, 10));
+    index.verify().expect("all checksums match");
+}
+
+#[test]
 fn replaying_rows_that_the_checkpoint_holds_changes_nothing() {
     let scratch = Scratch::new();
     let index = open(scratch.path());

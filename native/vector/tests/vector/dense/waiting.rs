@@ -81,6 +81,33 @@ fn files_of_waiting_rows_go_when_a_graph_has_the_rows() {
 }
 
 #[test]
+fn a_checkpoint_that_cannot_be_written_leaves_the_files_that_rows_are_read_from_and_no_others() {
+    let mut world = waiting(false);
+    world.tested.index.checkpoint().unwrap();
+    // Rows in a file of their own, and rows in memory.
+    for ordinals in [ROWS..2 * ROWS, 2 * ROWS..2 * ROWS + 10] {
+        world.put(ordinals);
+    }
+    let durable = world.tested.index.stats().checkpoint_sequence;
+    let (flats, deads) = (names(&world.tested, ".flat"), names(&world.tested, ".dead"));
+    let obstacle = world.tested.directory.0.join("checkpoint.json.draft");
+    fs::create_dir(&obstacle).unwrap();
+    for _ in 0..2 {
+        world.tested.index.checkpoint().expect_err("the draft cannot be written");
+        assert_eq!((names(&world.tested, ".flat"), names(&world.tested, ".dead")), (flats.clone(), deads.clone()));
+        assert_eq!(world.tested.index.stats().checkpoint_sequence, durable);
+        world.answers_exactly();
+    }
+    world.tested.apply(&[Change::Delete(5)]);
+    world.tested.commit();
+    fs::remove_dir(&obstacle).unwrap();
+    world.tested.index.checkpoint().unwrap();
+    world.tested.reopen();
+    world.tested.index.verify().unwrap();
+    world.answers_exactly();
+}
+
+#[test]
 fn a_checkpoint_takes_the_files_of_waiting_rows() {
     let mut world = waiting(false);
     world.tested.apply(&[Change::Delete(5), Change::DeleteDocument(ROWS - 1)]);

@@ -67,6 +67,29 @@ fn a_commit_is_visible_at_once_and_durable_after_a_checkpoint() {
     index.verify().expect("all checksums match");
 }
 
+#[test]
+fn a_checkpoint_that_cannot_be_written_leaves_nothing_and_the_index_goes_on() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    write(&index, &puts(0, 20, 5), 1);
+    index.checkpoint().expect("a checkpoint");
+    write(&index, &puts(10, 30, 6), 21);
+    let obstacle = scratch.path().join("checkpoint.json.draft");
+    fs::create_dir(&obstacle).expect("a directory in the way of the draft");
+    for _ in 0..2 {
+        index.checkpoint().expect_err("the draft cannot be written");
+        assert_eq!((count(&index, 5), count(&index, 6), index.stats().checkpoint_sequence), (10, 20, 20));
+        assert_eq!(names(scratch.path()), ["0.segment", "checkpoint.json", "checkpoint.json.draft"]);
+    }
+    write(&index, &puts(0, 5, 7), 41);
+    fs::remove_dir(&obstacle).expect("removed");
+    assert_eq!(index.checkpoint().expect("a checkpoint").sequence, 45);
+    drop(index);
+    let index = open(scratch.path());
+    assert_eq!((count(&index, 5), count(&index, 6), count(&index, 7)), (5, 20, 5));
+    index.verify().expect("all checksums match");
+}
+
 /// What a crash test's process does; nothing when the tests run it by themselves.
 #[test]
 fn a_process_that_dies() {
