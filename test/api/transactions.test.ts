@@ -122,6 +122,21 @@ describe('a transaction', () => {
     ]);
   });
 
+  test('reads a staged document without its vectors and edges, as it will be stored', async () => {
+    const table = await newTable({
+      indexes: { v: { type: 'embeddings', external: true, dimension: 2 }, g: { type: 'graph' } },
+    });
+    const transaction = await Transaction.begin(server);
+    const document = { n: 1, _embeddings: { v: [1, 2] }, _edges: { g: { next: [{ target: 'b' }] } } };
+    await transaction.send('write', { table, key: 'a', document });
+    expect(await transaction.read(table, 'a')).toEqual({ n: 1 });
+    const transforms = [{ key: 'a', operations: [{ op: '$inc', path: 'n', value: 1 }] }];
+    await transaction.send('stage', { tables: { [table]: { transforms } } });
+    expect(await transaction.read(table, 'a')).toEqual({ n: 2 });
+    expect((await transaction.send('commit')).status).toBe(200);
+    expect(await stored(table, 'a')).toEqual({ n: 2 });
+  });
+
   test('writes a document again that it has deleted before, without the vectors and edges of the old one', async () => {
     const embedder = { provider: 'mock', model: 'words', dimensions: 8 };
     const indexes = {

@@ -1,6 +1,7 @@
+import { memberTexts, withoutMember } from '../../lib/text/json-text.ts';
 import { documentJson } from '../../storage/evaluation/transform-document.ts';
 import { applyOperations, type TransformOperation } from '../../storage/evaluation/transforms.ts';
-import type { StagedKey } from './staged-writes.ts';
+import { besideMembers, type StagedKey } from './staged-writes.ts';
 
 const decoder = new TextDecoder();
 
@@ -10,7 +11,7 @@ export function documentAsStaged(
   { base, transforms }: StagedKey,
   timestamp: string,
 ): string | undefined {
-  const start = base === undefined ? stored : base === null ? undefined : decoder.decode(base);
+  const start = base === undefined ? stored : base === null ? undefined : shownText(decoder.decode(base));
   return transforms.reduce((json, { operations, upsert }) => {
     if (json === undefined && !upsert) return undefined;
     const document = JSON.parse(json ?? '{}') as Record<string, unknown>;
@@ -20,4 +21,11 @@ export function documentAsStaged(
     if (applied === 0 && unfit > 0) return json;
     return json !== undefined && list.length === 0 ? json : documentJson(document);
   }, start);
+}
+
+/** The document as it will be stored: vectors and edges are kept beside it. */
+function shownText(document: string): string {
+  const members = memberTexts(document);
+  const beside = besideMembers.filter((name) => members.has(name));
+  return beside.reduce(withoutMember, document);
 }

@@ -134,7 +134,7 @@ function replaced(
 }
 
 /** Members of what is kept beside a document, by index: a write that leaves an index out keeps what it has. */
-const besideMembers = ['_embeddings', '_edges'];
+export const besideMembers = ['_embeddings', '_edges'];
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
