@@ -20,7 +20,7 @@ export async function loadServer(): Promise<StartServer> {
     () => import('@sinclair/typebox'),
     () => import('@sinclair/typebox/compiler'),
     () => import('./engine/json-scan.ts'),
-    () => import('./http/routing/all-routes.ts'),
+    () => import('./http/routing/start-routes.ts'),
     () => import('./query/query-service.ts'),
     () => import('./server/start-server.ts'),
   ];

@@ -26,7 +26,7 @@ interface AppDeps extends Omit<ServerStart, 'config' | 'listener'> {
 export function createApp(
   { options, socket, logger, clock, limits, metrics }: AppDeps,
   routes: readonly Route[],
-  more: Pick<AppDependencies, 'isInferencePath' | 'permits' | 'authenticator' | 'audit'>,
+  more: Pick<AppDependencies, 'loadRoutes' | 'isInferencePath' | 'permits' | 'authenticator' | 'audit'>,
 ): App {
   const answered = new HttpMetrics(metrics);
   return new App({

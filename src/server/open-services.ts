@@ -5,7 +5,8 @@ import type { RunningConfig } from '../config/reload.ts';
 import { ForeignDatabases } from '../connections/foreign/foreign-databases.ts';
 import type { ClusterSource } from '../http/database/cluster.ts';
 import type { App } from '../http/listener/app.ts';
-import { allRoutes } from '../http/routing/all-routes.ts';
+import type { RouteServices } from '../http/routing/all-routes.ts';
+import { startRoutes } from '../http/routing/start-routes.ts';
 import type { Admission } from '../inference/admission.ts';
 import type { Providers } from '../inference/providers/providers.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -110,11 +111,13 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     readiness,
     access,
   };
-  const app = createApp(
-    { options: () => config.config, socket, logger, clock, limits, metrics },
-    allRoutes(services, packageFile.version),
-    { permits: inference.admission, authenticator: access?.authenticator, audit: audit?.record },
-  );
+  const { routes, loadRoutes } = routesOf(services);
+  const app = createApp({ options: () => config.config, socket, logger, clock, limits, metrics }, routes, {
+    loadRoutes,
+    permits: inference.admission,
+    authenticator: access?.authenticator,
+    audit: audit?.record,
+  });
   addHealthChecks(readiness, database.health);
   if (options.readyAfterReplay) addReplayCheck(readiness, database.replay);
   const running = startInference(inference, inferenceDeps, readiness);
@@ -122,6 +125,16 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   opened.defer(() => partner.stop());
   const closing = opened.move();
   return { app, database, metrics, readiness, firstKey: access?.firstKey, close: () => closing.disposeAsync() };
+}
+
+/** The routes of a start, and what loads the others behind it. */
+function routesOf(services: RouteServices) {
+  const routes = startRoutes(services);
+  const loadRoutes = async () => {
+    const { allRoutes } = await import('../http/routing/all-routes.ts');
+    return allRoutes(services, packageFile.version, routes);
+  };
+  return { routes, loadRoutes };
 }
 
 function clusterSource(

@@ -61,6 +61,14 @@ describe('paths as they are sent', () => {
     expect(dropped).toEqual([]);
   });
 
+  const loadedLater = { routes: [], loadRoutes: async () => routes };
+  test.each(refused)('DELETE %s drops nothing while the routes are being loaded', async (path, status) => {
+    await using server = testListener(loadedLater);
+    const answer = await sendRaw(server.port, [`DELETE ${path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`]);
+    expect([status, 404]).toContain(answer.status);
+    expect(dropped).toEqual([]);
+  });
+
   // The runtime's router sees each path as it was sent. The URL of the request is normalised: a router that looks at it
   // would take every one of these for the table.
   const notTheTable = [
@@ -79,8 +87,12 @@ describe('paths as they are sent', () => {
     '/tables\\books',
     '/%74ables/books',
   ];
-  test.each(notTheTable)('DELETE %s reaches no route', async (path) => {
-    await using server = testListener({ routes });
+  const listeners = { 'of all routes': { routes }, 'that loads its routes': loadedLater };
+  const cases = Object.entries(listeners).flatMap(([name, deps]) =>
+    notTheTable.map((path) => [path, name, deps] as const),
+  );
+  test.each(cases)('DELETE %s reaches no route of a listener %s', async (path, _name, deps) => {
+    await using server = testListener(deps);
     const answer = await sendRaw(server.port, [`DELETE ${path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`]);
     expect([answer.status, (JSON.parse(answer.body) as ErrorAnswer).code]).toEqual([404, 'not_found']);
     expect(dropped).toEqual([]);

@@ -1,4 +1,5 @@
 import { assert } from '../../lib/assert.ts';
+import { openOnce } from '../../lib/concurrency/open-once.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Method, Route } from '../routing/route.ts';
 import type { CallRouter } from './call-router.ts';
@@ -6,18 +7,28 @@ import type { Exchange } from './exchange.ts';
 import type { InFlightRequests } from './in-flight-requests.ts';
 import { isPreflight, preflightHeaders } from './origin-guard.ts';
 import { Reply } from './reply.ts';
-import { pathOf, withoutEmptySegments } from './request-path.ts';
+import { isAsSent, pathOf, withoutEmptySegments } from './request-path.ts';
 import { type RequestRuleOptions, RequestRules } from './request-rules.ts';
 
 export type { RequestObservation } from './request-rules.ts';
 
 export interface AppDependencies extends RequestRuleOptions {
   readonly routes: readonly Route[];
+  /**
+   * Loads all routes, which take the place of `routes`: where a start does not wait for all of them. Not given where `routes` are
+   * all. A path is among `routes` with all of its methods or with none.
+   */
+  readonly loadRoutes?: () => Promise<readonly Route[]>;
 }
 
 type Handler = (request: Bun.BunRequest) => Response | Promise<Response>;
+type Handlers = Handler | Record<string, Handler>;
 
 const methods: readonly Method[] = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'];
+/** `/:s1`, `/:s1/:s2`, ... for the runtime's router: every path of no more segments, as it was sent. */
+const anyPaths = Array.from({ length: 12 }, (_, last) =>
+  Array.from({ length: last + 1 }, (_each, segment) => `/:s${segment + 1}`).join(''),
+);
 
 /**
  * The HTTP interface without a port: the routes, each served by `RequestRules`. A listener gives `handlers` to the runtime's
@@ -25,14 +36,31 @@ const methods: readonly Method[] = ['DELETE', 'GET', 'PATCH', 'POST', 'PUT'];
  * `new Elysia().mount(app.handle)` call `handle`.
  */
 export class App {
-  readonly routes: readonly Route[];
   readonly #rules: RequestRules;
+  readonly #complete: () => Promise<void>;
+  #routes: readonly Route[];
+  #isComplete: boolean;
+  #onComplete: () => void = () => {};
   #callRouter: CallRouter | undefined;
 
-  constructor({ routes, ...options }: AppDependencies) {
+  constructor({ routes, loadRoutes, ...options }: AppDependencies) {
     requireDistinct(routes);
-    this.routes = routes;
+    this.#routes = routes;
+    this.#isComplete = loadRoutes === undefined;
     this.#rules = new RequestRules(options);
+    this.#complete = openOnce(async () => {
+      if (loadRoutes === undefined) return;
+      const all = await loadRoutes();
+      requireDistinct(all);
+      this.#routes = all;
+      this.#isComplete = true;
+      this.#onComplete();
+    });
+  }
+
+  /** Those that are loaded. */
+  get routes(): readonly Route[] {
+    return this.#routes;
   }
 
   get inFlight(): InFlightRequests {
@@ -48,11 +76,12 @@ export class App {
 
   /**
    * The routes for the runtime's router. It matches the path as it was sent, so `%2e%2e` is a name (and refused as one);
-   * the URL of the request is normalised and would have lost a segment.
+   * the URL of the request is normalised and would have lost a segment. Until all routes are loaded, other paths wait for
+   * them; whoever has the handlers is told of that moment, and asks again.
    */
-  handlers(): Record<string, Record<string, Handler>> {
+  handlers(onComplete: () => void = () => {}): Record<string, Handlers> {
     const handlers: Record<string, Record<string, Handler>> = {};
-    for (const route of this.routes) {
+    for (const route of this.#routes) {
       const { method, path } = route;
       // The runtime builds an object of parameters for whoever asks.
       const hasParams = path.includes(':');
@@ -62,7 +91,13 @@ export class App {
       const alsoHead = method === 'GET' ? { HEAD: serve } : {};
       handlers[path] = { ...handlers[path], [method]: serve, ...alsoHead };
     }
-    return handlers;
+    if (this.#isComplete) return handlers;
+    this.#onComplete = onComplete;
+    const serveLater: Handler = (request) => {
+      const path = pathOf(request.url);
+      return this.#route(this.#rules.begin(request), isAsSent(path, request.params) ? path : undefined);
+    };
+    return { ...handlers, ...Object.fromEntries(anyPaths.map((path) => [path, serveLater])) };
   }
 
   /**
@@ -75,10 +110,11 @@ export class App {
     return this.#route(this.#rules.begin(request), collapsed === path ? undefined : collapsed);
   }
 
-  /** Loads what only calls and refusals need, which a start does not wait for. */
+  /** Loads what a start does not wait for: the other routes, and the router of calls and refusals. */
   async prepareCalls(): Promise<CallRouter> {
+    await this.#complete();
     const { CallRouter } = await import('./call-router.ts');
-    this.#callRouter ??= new CallRouter(this.routes, (exchange, route, params) =>
+    this.#callRouter ??= new CallRouter(this.#routes, (exchange, route, params) =>
       this.#rules.serve(exchange, route, params),
     );
     return this.#callRouter;

@@ -10,6 +10,14 @@ export function pathOf(url: string): string {
 }
 
 /**
+ * Whether a path with these segments, as the runtime's router took them from it, was sent as it is. A URL has lost its dot segments,
+ * and each with a segment at least, but for one at the end, which leaves an empty one.
+ */
+export function isAsSent(path: string, segments: object): boolean {
+  return !path.endsWith('/') && path.split('/').length - 1 === Object.keys(segments).length;
+}
+
+/**
  * Collapses `//` on the inference plane, whose clients make it of a base URL that ends in `/`. Elsewhere an empty segment
  * may be a key that was left out by mistake.
  */

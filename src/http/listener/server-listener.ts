@@ -76,7 +76,7 @@ export class ServerListener {
   #handlers() {
     const app = this.#app;
     if (app === undefined) return {};
-    return { routes: app.handlers(), fetch: (request: Request) => app.refuse(request) };
+    return { routes: app.handlers(() => this.#reload()), fetch: (request: Request) => app.refuse(request) };
   }
 
   get port(): number {
@@ -91,6 +91,10 @@ export class ServerListener {
   /** Hands every request from now on to the application. */
   attach(app: App): void {
     this.#app = app;
+    this.#reload();
+  }
+
+  #reload(): void {
     this.#server.reload({ fetch: answerWhileStarting, ...this.#handlers(), error: answerFault });
   }
 

@@ -1,6 +1,5 @@
 import type { SecretService } from '../../access/secrets/secret-service.ts';
 import type { PartnerService } from '../../connections/partner/partner-service.ts';
-import type { Readiness } from '../../observability/readiness.ts';
 import type { AccessServices } from '../auth/access-services.ts';
 import { keyRoutes } from '../auth/keys.ts';
 import { roleRoutes } from '../auth/roles.ts';
@@ -10,32 +9,22 @@ import { artifactRoutes } from '../database/artifacts.ts';
 import { backupRoutes } from '../database/backups.ts';
 import { clusterRoutes } from '../database/cluster.ts';
 import { type ConnectionRoutesDeps, connectionRoutes } from '../database/connections.ts';
-import { documentRoutes } from '../database/documents.ts';
 import { graphAlgorithmRoutes } from '../database/graph-algorithms.ts';
 import { graphRoutes } from '../database/graphs.ts';
 import { indexRoutes } from '../database/indexes.ts';
 import { partnerRoutes } from '../database/partner.ts';
-import { queryRoutes } from '../database/query.ts';
 import { restoreJobRoutes } from '../database/restore-jobs.ts';
 import { restoreRoutes } from '../database/restores.ts';
 import { secretRoutes } from '../database/secrets.ts';
 import { sqlRoutes } from '../database/sql.ts';
-import { tableRoutes } from '../database/tables.ts';
-import { transactionRoutes } from '../database/transactions.ts';
-import { writeRoutes } from '../database/writes.ts';
 import { inferenceRoutes } from '../inference/inference-routes.ts';
 import { docsRoutes } from './docs-page.ts';
-import { healthRoutes } from './health.ts';
 import type { Route } from './route.ts';
+import { type StartServices, startRoutes } from './start-routes.ts';
 import { unimplementedRoutes } from './unimplemented-routes.ts';
 
 /** The services behind the routes, by group. */
-export interface RouteServices {
-  readonly tables: Parameters<typeof tableRoutes>[0];
-  readonly writes: Parameters<typeof writeRoutes>[0];
-  readonly transactions: Parameters<typeof transactionRoutes>[1];
-  readonly documents: Parameters<typeof documentRoutes>[0];
-  readonly queries: Parameters<typeof queryRoutes>[0];
+export interface RouteServices extends StartServices {
   readonly sql: Parameters<typeof sqlRoutes>[0];
   readonly indexes: Parameters<typeof indexRoutes>[0];
   readonly indexPreviews: Parameters<typeof indexRoutes>[1];
@@ -50,19 +39,14 @@ export interface RouteServices {
   readonly connections: ConnectionRoutesDeps;
   readonly partner: PartnerService;
   readonly inference: Parameters<typeof inferenceRoutes>[0];
-  readonly readiness: Readiness;
   /** Undefined while authentication is off: the routes then say so. */
   readonly access?: AccessServices | undefined;
 }
 
-/** The whole interface: what the listener serves and docs/openapi.json describes. */
-export function allRoutes(services: RouteServices, version: string): Route[] {
+/** The whole interface: what the listener serves and docs/openapi.json describes. `atStart` are those that are there already. */
+export function allRoutes(services: RouteServices, version: string, atStart = startRoutes(services)): Route[] {
   const described = [
-    ...tableRoutes(services.tables),
-    ...writeRoutes(services.writes),
-    ...transactionRoutes(services.writes, services.transactions),
-    ...documentRoutes(services.documents),
-    ...queryRoutes(services.queries),
+    ...atStart,
     ...sqlRoutes(services.sql),
     ...indexRoutes(services.indexes, services.indexPreviews),
     ...graphRoutes(services.graphs),
@@ -80,7 +64,6 @@ export function allRoutes(services: RouteServices, version: string): Route[] {
     ...keyRoutes(services.access),
     ...roleRoutes(services.access),
     ...subjectRoutes(services.access),
-    ...healthRoutes(services.readiness),
     ...unimplementedRoutes(),
   ];
   return [...described, ...docsRoutes(described, version)];

@@ -14,6 +14,7 @@ import { errorCodes } from '../../../src/protocol/error-codes.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { keepingLogger, testApp } from '../../support/test-app.ts';
+import { testListener } from '../../support/test-listener.ts';
 
 const described = {
   access: 'open',
@@ -283,6 +284,22 @@ describe('routing', () => {
       expect.stringMatching(/^fresh-/),
       { table: 'a', n: 1, query: 'tea' },
     ]);
+  });
+
+  test('routes that are loaded later are waited for, also by requests for other methods', async () => {
+    let loads = 0;
+    const loadRoutes = async () => {
+      loads += 1;
+      if (loads === 1) throw new Error('the file is being replaced');
+      return [get('/t/list', () => 2), get('/later/:name', ({ params }) => params)];
+    };
+    await using server = testListener({ routes: [get('/t/list', () => 2)], loadRoutes });
+    const ask = async (path: string, method = 'GET') => (await fetch(server.url + path, { method })).status;
+    expect([await ask('/t/list'), loads]).toEqual([200, 0]);
+    expect([await ask('/later/tea'), loads]).toEqual([500, 1]);
+    expect(await Promise.all([ask('/later/tea'), ask('/later/cake'), ask('/t/list', 'PUT')])).toEqual([200, 200, 405]);
+    expect(await (await fetch(`${server.url}/later/a%2Fb`)).json()).toEqual({ name: 'a/b' });
+    expect([await ask('/nothing'), await ask('/later/tea', 'DELETE'), loads]).toEqual([404, 405, 2]);
   });
 
   test('a path is registered once', () => {
