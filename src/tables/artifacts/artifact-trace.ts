@@ -1,8 +1,9 @@
-import type { Caller } from '../../access/principal.ts';
+import { type Caller, rowFiltersOf } from '../../access/principal.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { currentParts, type MadePart } from '../../query/current-parts.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
 import type { DocumentReads } from '../reads/document-reads.ts';
 import type { Table } from '../table.ts';
@@ -10,10 +11,8 @@ import type { TableLookup } from '../table-lookup.ts';
 import { type Reprocessed, retryFailed, retryOne } from './retry-failed.ts';
 
 /** The parts of documents under a name, made by an enrichment, or for a managed index. */
-interface MadePart {
-  readonly name: string;
+interface TracedPart extends MadePart {
   readonly kind: string;
-  readonly partId: number;
 }
 
 /** How far one artifact of a document is. */
@@ -51,7 +50,13 @@ export class ArtifactTrace {
     if (!document || lease.range.stored.versionOf(document) !== version) {
       throw new ServiceError('transaction_conflict', 'the document has changed meanwhile; ask again');
     }
-    return partsOf(table).map((part) => traced(part, document, lease.range));
+    const hides = rowFiltersOf(caller, tableName).length > 0;
+    return partsOf(table).map((part) => {
+      const { source_hash: hash, ...artifact } = traced(part, document, lease.range);
+      // A part that is still to be made again is of an earlier version, which may have been hidden.
+      const isTold = hash !== undefined && !(hides && artifact.state === 'pending');
+      return isTold ? { ...artifact, source_hash: hash } : artifact;
+    });
   }
 
   /**
@@ -80,17 +85,18 @@ export class ArtifactTrace {
   }
 }
 
-function partsOf({ artifacts, listedIndexes }: Table): MadePart[] {
+function partsOf({ artifacts, listedIndexes }: Table): TracedPart[] {
   const managed = listedIndexes.filter(({ definition }) => 'managed' in definition && definition.managed !== undefined);
   const derived = listedIndexes.filter(({ definition }) => 'derived' in definition && definition.derived !== undefined);
   return [
-    ...artifacts.map(({ name, partId, config }) => ({ name, partId, kind: config.kind })),
+    ...artifacts.map(({ name, partId, source, config }) => ({ name, partId, source, kind: config.kind })),
     ...managed.map(({ name, definition }) => ({ name, partId: definition.partId, kind: 'embedding' })),
     ...derived.map(({ name, definition }) => ({ name, partId: definition.partId, kind: 'edges' })),
   ];
 }
 
-function traced({ name, kind, partId }: MadePart, document: StoredDocument, range: IndexedRange): TracedArtifact {
+function traced(part: TracedPart, document: StoredDocument, range: IndexedRange): TracedArtifact {
+  const { name, kind, partId } = part;
   const { ordinal, sequence } = document;
   const producer = range.producer(name);
   const hashes = range.stored.parts.sourceHashes([ordinal], partId);
@@ -102,8 +108,14 @@ function traced({ name, kind, partId }: MadePart, document: StoredDocument, rang
     const next = nextMs === null ? {} : { next_attempt_at: new Date(nextMs).toISOString() };
     return { name, kind, state: nextMs === null ? 'failed' : 'retrying', attempts, code, reason, ...next, ...source };
   }
-  const report = producer?.report();
-  const isCovered = report !== undefined && sequence <= report.coveredThrough;
-  const state = isCovered ? (hashes.has(ordinal) ? 'ready' : 'none') : 'pending';
+  const isReady = currentParts(range, [part], [document])(document, part);
+  const isNone = !hashes.has(ordinal) && isCovered(part, sequence, range);
+  const state = isReady ? 'ready' : isNone ? 'none' : 'pending';
   return { name, kind, state, attempts: 0, ...source };
+}
+
+/** The document was looked at for the part, and for what else it is made of. */
+function isCovered({ name, source }: MadePart, sequence: number, range: IndexedRange): boolean {
+  const report = range.producer(name)?.report();
+  return report !== undefined && sequence <= report.coveredThrough && (!source || isCovered(source, sequence, range));
 }

@@ -13,7 +13,7 @@ test('what was made of a document while it was hidden is in no answer under a ro
   await using models = new ModelService('openai');
   const database = await openTestDatabase(directory.path, { providers: openProviders() });
   await using _closed = { [Symbol.asyncDispose]: () => database.close() };
-  const { tables, artifacts, writes, documents, queries } = database.services;
+  const { tables, artifacts, artifactTrace, writes, documents, queries } = database.services;
   const config = { provider: 'openai', model: 'm', url: `${models.url}/v1` };
   const meaning = { type: 'embeddings', field: 'body', embedder: { ...config, dimensions: 8 } };
   await tables.create('cases', { indexes: { meaning } }, owner);
@@ -59,6 +59,10 @@ test('what was made of a document while it was hidden is in no answer under a ro
   }
   expect(JSON.parse(await ask({}, seeing(merger)))).toMatchObject({ hits: { hits: [] } });
   await expect(documents.lookup('cases', 'a', fields, seeing(merger))).rejects.toMatchObject({ code: 'key_not_found' });
+  const traced = async (caller: Caller) =>
+    (await artifactTrace.of('cases', 'a', caller)).map(({ name, state, source_hash }) => [name, state, source_hash]);
+  expect(await traced(red)).toEqual(['summary', 'pieces', 'meaning'].map((name) => [name, 'pending', undefined]));
+  expect((await traced(owner)).every(([, , hash]) => typeof hash === 'string')).toBe(true);
   // A caller without a row filter has what is there until it is made again.
   for (const answer of await shown(owner)) expect(answer).toContain('merger');
 
