@@ -10,8 +10,8 @@ import { keptJsonHeaders, Reply, ValueReply, wholeText } from './reply.ts';
 const jsonHeaders = keptJsonHeaders();
 const emptyHeaders = new Headers({ 'cache-control': 'no-store' });
 
-/** By hundredths of a millisecond. */
-const keptTimings = Array.from({ length: 1_000 }, (_, hundredth) => timingText(hundredth / 100));
+/** By hundredths of a millisecond, each from its first use on. */
+const keptTimings = new Array<string | undefined>(1_000);
 
 /** The value that a handler returned, with the status of its route. */
 export function toReply(answer: RouteAnswer, exchange: Exchange): Reply | Response {
@@ -61,7 +61,10 @@ function setAll(headers: Headers, own: Reply['headers']): void {
 
 /** `total;dur=0.42`; those of short requests are kept, because writing a fraction costs as much as the rest of the header. */
 function totalTiming(durationMs: number): string {
-  return keptTimings[Math.round(durationMs * 100)] ?? timingText(durationMs);
+  const hundredths = Math.round(durationMs * 100);
+  if (hundredths >= keptTimings.length) return timingText(durationMs);
+  keptTimings[hundredths] ??= timingText(hundredths / 100);
+  return keptTimings[hundredths];
 }
 
 function timingText(durationMs: number): string {
