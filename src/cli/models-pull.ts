@@ -9,6 +9,7 @@ import type { CatalogueEntry } from '../protocol/models/catalogue-entry.ts';
 import { isModelKind, modelKinds } from '../protocol/models/model-kinds.ts';
 import { configOf } from './load-config.ts';
 import { PullProgress, shownBytes } from './pull-progress.ts';
+import { stopBySignal } from './stop-by-signal.ts';
 import { exitCodes, type VerbContext } from './verb.ts';
 
 /** `sundew models pull [NAME]`: fetches a model of the catalogue, or of the hub by its address; without a name, shows the catalogue. */
@@ -31,7 +32,8 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
     context.explain(`${entry.kind}/${entry.name} is installed already in ${modelsDir}; nothing was fetched\n`);
     return exitCodes.done;
   }
-  using stopping = stopBySignal();
+  // What it has started ends with it.
+  using stopping = stopBySignal(() => new DownloadStopped('the download was cancelled; what has arrived is kept'));
   const progress = new PullProgress(context.explain, process.stderr.isTTY === true);
   const model = await pullModel(entry, {
     modelsDirectory: modelsDir,
@@ -44,17 +46,6 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
   }).finally(() => progress.end());
   context.explain(`${entry.kind}/${entry.name} is installed in ${model.directory}\n`);
   return exitCodes.done;
-}
-
-/** The first SIGTERM or SIGINT ends the pull and what it has started, a second one this process. */
-function stopBySignal(): Disposable & { readonly signal: AbortSignal } {
-  const stop = new AbortController();
-  const onSignal = () => stop.abort(new DownloadStopped('the download was cancelled; what has arrived is kept'));
-  process.once('SIGTERM', onSignal).once('SIGINT', onSignal);
-  return {
-    signal: stop.signal,
-    [Symbol.dispose]: () => void process.off('SIGTERM', onSignal).off('SIGINT', onSignal),
-  };
 }
 
 function entryOf(catalogue: readonly CatalogueEntry[], name: string): PullEntry {

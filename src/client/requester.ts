@@ -77,6 +77,7 @@ export class Requester {
    */
   async answer<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
     requireSegments(call.path);
+    requireNoBody(call);
     const headers = this.#headersOf(call);
     for (let attempt = 1; ; attempt++) {
       const answer = await this.#attempt(call, headers, read);
@@ -136,6 +137,12 @@ function requireSegments(path: string): void {
   const [address = ''] = path.split('?', 1);
   if (!dotSegment.test(address)) return;
   throw requestRefused('invalid_request', `"." and ".." cannot be names in an address: ${address}`);
+}
+
+/** No request by HTTP can have it: what answers in this process refuses it as well. */
+function requireNoBody({ method, body }: Call): void {
+  if (method !== 'GET' || body === undefined) return;
+  throw requestRefused('invalid_request', 'a GET request has no body; put what it asks for into its path');
 }
 
 /** The answer, or the reason of the signal at once: what answers in this process may not look at it. */

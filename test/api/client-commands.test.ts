@@ -250,6 +250,46 @@ describe('a load', () => {
     expect(await json('lookup tried a')).toEqual({ id: 'a', n: 2 });
   });
 
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('says how far it came when %s ends it', async (signal, code) => {
+    const table = `ended-by-${signal.toLowerCase()}`;
+    await json(`table create ${table}`);
+    const many = lines(`${table}.ndjson`, ...Array.from({ length: 20_000 }, (_, at) => `{"id":"k${at}"}`));
+    const loading = run(`load ${table} --size 2 --file`, many);
+    await until(async () => (await run(`lookup ${table} k1`)).code === 0);
+    process.emit(signal, signal);
+    const ended = await loading;
+    const { loaded } = JSON.parse(ended.printed);
+    expect([ended.code, ended.explained]).toEqual([
+      code,
+      `ended behind line ${loaded}; loading the file again writes the rest\n`,
+    ]);
+    expect(loaded).toBeLessThan(20_000);
+    const counted = await json(`query ${table} --body`, '{"count":true,"wait_for_index_ms":10000}');
+    expect(counted.hits.total.value).toBe(loaded);
+  });
+
+  test('says how far it came when the server goes', async () => {
+    let batches = 0;
+    await using gone = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch() {
+        batches += 1;
+        if (batches < 3) return Response.json({ status: 'committed', inserted: 10 }, { status: 201 });
+        return Response.json({ code: 'unavailable', error: 'the server stops', retryable: true }, { status: 503 });
+      },
+    });
+    const file = lines('gone.ndjson', ...documents);
+    const words = ['load', 't', '--size', '10', '--file', file, '--url', gone.url.href];
+    const ended = await runCommand(otherVerbs, words);
+    expect(ended.code).toBe(75);
+    expect(ended.explained).toContain('ended behind line 20; loading the file again writes the rest\n');
+    expect(JSON.parse(ended.printed)).toMatchObject({ batches: 3, loaded: 20 });
+  });
+
   test('ends with what the server refuses, and with a file that is not there', async () => {
     await json(
       'table create strict --body',

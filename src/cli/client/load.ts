@@ -1,10 +1,12 @@
-import { createReadStream } from 'node:fs';
+import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { ConfigError } from '../../config/config-error.ts';
 import { parseTemplate } from '../../enrichment/template/parse-template.ts';
 import { renderTemplate } from '../../enrichment/template/render-template.ts';
 import { memberAt } from '../../lib/document-path.ts';
 import { type DatabaseCalls, RefusedError } from '../database-calls.ts';
+import { stopBySignal } from '../stop-by-signal.ts';
 import { exitCodes, type Verb, type VerbContext } from '../verb.ts';
 import { clientFlags, countOf, given, printJson, runClient, tablePath, usageOf } from './client-verb.ts';
 
@@ -32,10 +34,21 @@ export const load: Verb = {
     const file = context.args.flags.get('--file');
     if (table === undefined || file === undefined || more.length > 0) throw usageOf(load);
     const loading = new Loading(tablePath(table, 'batch'), context);
+    using stopping = stopBySignal((name) => name);
+    const { signal } = stopping;
     const run = async (call: DatabaseCalls['call'] | undefined) => {
-      for await (const line of linesOf(file)) if (!(await loading.take(line, call))) break;
-      await loading.end(call);
-      return loading.tell();
+      try {
+        for await (const line of linesOf(file, signal)) {
+          if (signal.aborted || !(await loading.take(line, call))) break;
+        }
+        if (!signal.aborted) await loading.end(call);
+      } catch (error) {
+        if (error instanceof RefusedError) loading.tellUnfinished();
+        throw error;
+      }
+      if (!signal.aborted) return loading.tell();
+      loading.tellUnfinished();
+      return 128 + constants.signals[signal.reason as NodeJS.Signals];
     };
     return context.args.flags.has('--dry-run')
       ? await run(undefined)
@@ -43,11 +56,17 @@ export const load: Verb = {
   },
 };
 
-/** Lines as their bytes, one character each: in text, more characters end a line than in JSON. Throws `ConfigError` for a file that cannot be read. */
-async function* linesOf(file: string): AsyncGenerator<string> {
+/**
+ * Lines as their bytes, one character each: in text, more characters end a line than in JSON. They end with the signal. Throws
+ * `ConfigError` for a file that cannot be read.
+ */
+async function* linesOf(file: string, signal: AbortSignal): AsyncGenerator<string> {
   try {
-    yield* createInterface({ input: createReadStream(file, 'latin1'), crlfDelay: Number.POSITIVE_INFINITY });
+    // A read of a pipe that has nothing now can be given up, which one by `createReadStream` cannot.
+    const input = Readable.fromWeb(Bun.file(file).stream(), { encoding: 'latin1', signal });
+    yield* createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
   } catch (error) {
+    if (signal.aborted) return;
     throw new ConfigError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
@@ -64,6 +83,9 @@ class Loading {
   #batch = new Map<string, string>();
   #bytes = 0;
   #lines = 0;
+  /** The last line of the batch, and that of the one before it. */
+  #lastLine = 0;
+  #lastWritten = 0;
   #batches = 0;
   #loaded = 0;
   #errors = 0;
@@ -90,6 +112,7 @@ class Loading {
     if (this.#batch.size > 0 && (isFull || this.#batch.has(key))) await this.end(call);
     if (this.#errors > this.#errorsMax || this.#batches >= this.#batchesMax) return false;
     this.#batch.set(key, line);
+    this.#lastLine = this.#lines;
     this.#bytes += bytes.length;
     return true;
   }
@@ -112,8 +135,15 @@ class Loading {
       this.#loaded += count;
     } catch (error) {
       if (!(error instanceof RefusedError) || error.isRetryable) throw error;
-      this.#fail(`batch ${this.#batches}, up to line ${this.#lines}: ${error.message}`);
+      this.#fail(`batch ${this.#batches}, up to line ${this.#lastLine}: ${error.message}`);
     }
+    this.#lastWritten = this.#lastLine;
+  }
+
+  /** Tells how far a load came that has not read the whole file. */
+  tellUnfinished(): void {
+    this.#context.explain(`ended behind line ${this.#lastWritten}; loading the file again writes the rest\n`);
+    this.tell();
   }
 
   tell(): number {

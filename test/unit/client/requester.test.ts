@@ -171,7 +171,7 @@ test('what is no document is refused before anything is sent, and never taken fo
   expect([requests.length, writer.written]).toEqual([0, 0]);
 });
 
-test('a name that an address cannot carry makes no other request', async () => {
+test('what an address or a request cannot carry is not sent', async () => {
   const { requests, client, table } = answering();
   const refused = [
     client.table('.').query({}),
@@ -179,6 +179,7 @@ test('a name that an address cannot carry makes no other request', async () => {
     table.index('..').drop(),
     client.request('DELETE', '/db/v1/tables/a/%2E%2e'),
     client.request('GET', '@example.org/db/v1/tables'),
+    client.request('GET', '/db/v1/tables', { prefix: 'a' }),
   ];
   for (const work of refused) expect(await failure(work)).toMatchObject({ code: 'invalid_request', status: 0 });
   for (const key of ['', '.', '..', '\ud800']) {
