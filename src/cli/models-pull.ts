@@ -32,7 +32,7 @@ export async function pullModels(context: VerbContext, name: string): Promise<nu
     context.explain(`${entry.kind}/${entry.name} is installed already in ${modelsDir}; nothing was fetched\n`);
     return exitCodes.done;
   }
-  // What it has started ends with it.
+  // Whatever the pull has started ends with it.
   using stopping = stopBySignal(() => new DownloadStopped('the download was cancelled; what has arrived is kept'));
   const progress = new PullProgress(context.explain, process.stderr.isTTY === true);
   const model = await pullModel(entry, {

@@ -32,9 +32,11 @@ export async function* readBlocks(
   from = 0,
 ): AsyncGenerator<{ number: number; bytes: Uint8Array }> {
   const hash = new Bun.CryptoHasher('sha256');
+  const last = file.blocks.length - 1;
   let at = 0;
   for (const [number, entry] of file.blocks.entries()) {
-    const bytes = await store.read(file.name, at, at + entry.bytes);
+    // One byte more than the last block has shows whether the file goes on behind it.
+    const bytes = await store.read(file.name, at, at + entry.bytes + (number === last ? 1 : 0));
     if (bytes === undefined) throw corrupted(file.name, 'is missing');
     checkBlock(file.name, bytes, entry);
     hash.update(bytes);
@@ -78,7 +80,8 @@ export async function* readLines(
 }
 
 function checkBlock(name: string, bytes: Uint8Array, { bytes: length, size, crc }: BlockEntry): void {
-  if (bytes.byteLength !== length) throw corrupted(name, 'is too short');
+  if (bytes.byteLength > length) throw corrupted(name, 'is longer than its manifest says');
+  if (bytes.byteLength < length) throw corrupted(name, 'is too short');
   if (Bun.hash.crc32(bytes) !== crc) throw corrupted(name, 'has a block that does not match its checksum');
   const declared = declaredSize(bytes);
   if (declared === undefined || declared > blockBytesMax || declared !== size) {

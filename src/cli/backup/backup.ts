@@ -6,7 +6,7 @@ import { createLogger } from '../../observability/line-logger.ts';
 import type { BackupResponse } from '../../protocol/database/backups.ts';
 import { openSecrets } from '../../server/access/open-secrets.ts';
 import { verbOfActions } from '../actions.ts';
-import { clientFlags, sayingRefusals } from '../client/client-verb.ts';
+import { clientFlags, printJson, sayingRefusals } from '../client/client-verb.ts';
 import { openCalls } from '../database-calls.ts';
 import { configOf } from '../load-config.ts';
 import { exitCodes, type VerbContext } from '../verb.ts';
@@ -47,7 +47,10 @@ export const backup = verbOfActions<Action>(
       { flag: '--base', value: 'BACKUP_ID', of: ['create'], help: 'Copy only what has changed since this backup.' },
       { ...restoreModes, of: ['restore'] },
       { flag: '--json', help: 'JSON.' },
-      ...clientFlags,
+      // A verification reads the location itself.
+      ...clientFlags.map((each) =>
+        each.flag === '--url' || each.flag === '--key' ? { ...each, of: ['create', 'list', 'restore'] } : each,
+      ),
     ],
   },
   (run, context, [location = '', backupId = '']) => sayingRefusals(context, () => run(context, location, backupId)),
@@ -88,13 +91,13 @@ async function list(context: VerbContext, location: string): Promise<number> {
 async function verify(context: VerbContext, location: string, backupId: string): Promise<number> {
   const { flags } = context.args;
   const { store } = openLocations(context).open({ location, connection: flags.get('--connection') }, 'restore.read');
-  const report = await verifyBackup(store, backupId, (table) => context.explain(`reading "${table}"\n`));
-  if (flags.has('--json')) context.print(`${JSON.stringify(report, null, 2)}\n`);
+  const { tables } = await verifyBackup(store, backupId, (table) => context.explain(`reading "${table}"\n`));
+  if (flags.has('--json')) printJson(context, { backup_id: backupId, tables });
   else {
-    for (const { name, documents, files, bytes } of report.tables) {
+    for (const { name, documents, files, bytes } of tables) {
       context.print(`${name}: ${documents} documents, ${files} files, ${bytes} bytes\n`);
     }
-    context.print(`${report.backupId}: nothing is wrong\n`);
+    context.print(`${backupId}: nothing is wrong\n`);
   }
   return exitCodes.done;
 }

@@ -3,7 +3,9 @@ import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FolderStore } from '../../../src/backup/stores/folder-store.ts';
 import { verifyBackup } from '../../../src/backup/verify-backup.ts';
+import { otherVerbs } from '../../../src/other-verbs.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
+import { runCommand } from '../../support/command-line.ts';
 import { restore } from '../../support/restore-jobs.ts';
 import type { TestServer } from '../../support/test-server.ts';
 
@@ -70,7 +72,7 @@ describe('the verification of a backup', () => {
     await verify(place);
   });
 
-  test('finds a file that is cut, missing or a link', async () => {
+  test('finds a file that is cut, too long, missing or a link', async () => {
     using place = new BackupPlace();
     await using server = await place.server();
     await fill(server);
@@ -78,6 +80,8 @@ describe('the verification of a backup', () => {
     for (const file of place.files('b')) {
       const bytes = readFileSync(file);
       writeFileSync(file, bytes.subarray(0, bytes.byteLength - 1));
+      await expect(verify(place)).rejects.toMatchObject({ code: 'backup_corrupted' });
+      writeFileSync(file, Buffer.concat([bytes, Buffer.from('\n')]));
       await expect(verify(place)).rejects.toMatchObject({ code: 'backup_corrupted' });
       rmSync(file);
       await expect(verify(place)).rejects.toMatchObject({ code: 'backup_corrupted' });
@@ -117,4 +121,16 @@ describe('the verification of a backup', () => {
       expect(await restore(server, request)).toMatchObject({ phase: 'succeeded' });
     },
   );
+});
+
+test('the command names the backup as routes do, and takes no server', async () => {
+  using place = new BackupPlace();
+  await using server = await place.server();
+  await fill(server);
+  await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location });
+  const words = ['backup', 'verify', place.location, 'b', '--json', '--config', place.configuration];
+  const { code, printed } = await runCommand(otherVerbs, words);
+  expect([code, JSON.parse(printed)]).toMatchObject([0, { backup_id: 'b', tables: [{ name: 't', documents: 50 }] }]);
+  const asked = await runCommand(otherVerbs, [...words, '--url', server.url]);
+  expect(asked).toMatchObject({ code: 2, printed: '', explained: expect.stringContaining('takes no --url') });
 });
