@@ -103,15 +103,21 @@ export class IndexedBodies {
       this.#texts.map(({ partId }) => partId),
     );
     const sequenceOf = this.#textSequences(range.stored, documents);
-    const isCurrent = this.#hides ? currentParts(range, this.#texts, documents) : () => true;
+    const isCurrent = this.#hides ? currentParts(range, this.#texts, documents) : undefined;
     for (const document of documents) {
       const made = found.get(document.ordinal);
-      const current = this.#texts.filter((text) => made?.has(text.partId) && isCurrent(document, text));
-      const isLacking = made !== undefined && current.length < made.size;
-      const partIds = new Set(current.map(({ partId }) => partId));
-      const artifacts = isLacking ? new Map([...made].filter(([partId]) => partIds.has(partId))) : made;
-      this.#read.set(document, { artifacts, sequence: sequenceOf(document), isLacking });
+      const artifacts = made && isCurrent ? this.#those(made, (text) => isCurrent(document, text)) : made;
+      this.#read.set(document, { artifacts, sequence: sequenceOf(document), isLacking: artifacts !== made });
     }
+  }
+
+  /** The made texts that are wanted: `made` itself where all are. */
+  #those(
+    made: ReadonlyMap<number, Uint8Array>,
+    isWanted: (text: MadeText) => boolean,
+  ): ReadonlyMap<number, Uint8Array> {
+    const wanted = this.#texts.filter((text) => made.has(text.partId) && isWanted(text)).map(({ partId }) => partId);
+    return wanted.length === made.size ? made : new Map([...made].filter(([partId]) => wanted.includes(partId)));
   }
 
   #textSequences(

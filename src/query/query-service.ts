@@ -223,8 +223,8 @@ export class QueryService {
       return { textIndex, asked: planQuery(request, planContextOf(table, caller, nowMs)) };
     };
     const planned = plan();
-    const { waitForIndexMs } = planned.asked;
-    if (planned.textIndex !== 'coming' || waitForIndexMs === undefined) return planned;
+    const { waitForIndexMs, textIndex: named } = planned.asked;
+    if (planned.textIndex !== 'coming' || named !== undefined || waitForIndexMs === undefined) return planned;
     const done = new AbortController();
     const signal = AbortSignal.any([caller.signal, done.signal]);
     await Promise.race([table.textServes(signal), pause(this.#deps.clock, waitForIndexMs, signal)]);

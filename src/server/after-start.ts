@@ -15,7 +15,11 @@ interface AfterStartDeps {
 export function afterStart({ app, clock, logger, hugePages }: AfterStartDeps): () => void {
   return clock.after(limits.afterStartMs, async () => {
     // A new version may take the place of its files later.
-    await app.prepareCalls().catch((error) => logger.warn('the router of calls could not be loaded', {}, error));
+    await app
+      .prepareCalls()
+      .catch((error) =>
+        logger.warn('what a start does without could not be loaded; the next request for it tries again', {}, error),
+      );
     if (hugePages) await useHugePages(logger);
   });
 }

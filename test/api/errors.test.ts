@@ -85,6 +85,8 @@ describe('paths as they are sent', () => {
     '/tables/books/',
     '/tables%2Fbooks',
     '/tables\\books',
+    '/.\\tables/books',
+    '/x\\..\\tables/books',
     '/%74ables/books',
   ];
   const listeners = { 'of all routes': { routes }, 'that loads its routes': loadedLater };

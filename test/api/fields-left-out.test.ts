@@ -11,10 +11,12 @@ let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer();
   const left = { type: 'string', 'x-service-index': false };
+  const body = { type: 'string', 'x-service-types': ['text'] };
   const note = {
     type: 'object',
     properties: {
       secret: left,
+      body,
       scan: { type: 'string', 'x-service-types': ['blob'] },
       closed: { type: 'object', 'x-service-index': false, properties: { inside: { type: 'string' } } },
       person: { type: 'object', properties: { name: { type: 'string' } } },
@@ -23,11 +25,19 @@ beforeAll(async () => {
       pair: { type: 'array', prefixItems: [{ type: 'string' }, { type: 'integer' }] },
     },
   };
-  const other = { type: 'object', properties: { secret: left, scan: left, closed: left } };
+  const other = { type: 'object', properties: { secret: left, body, scan: left, closed: left } };
   const document_schemas = { note: { schema: note }, other: { schema: other } };
   await server.send('POST', '/db/v1/tables/notes', { schema: { default_type: 'note', document_schemas } });
   const inserts = {
-    a: { secret: 's', scan: 'x', closed: { inside: 'i' }, person: { name: 'Ann' }, tags: ['red', 7], pair: ['k', 3] },
+    a: {
+      secret: 's',
+      body: 'some text',
+      scan: 'x',
+      closed: { inside: 'i' },
+      person: { name: 'Ann' },
+      tags: ['red', 7],
+      pair: ['k', 3],
+    },
     b: { _type: 'other', sometimes: 'now' },
   };
   await server.send('POST', '/db/v1/tables/notes/batch', { inserts, sync_level: 'full_index' });
@@ -61,6 +71,14 @@ test.each([
 ])('a query that leaves out, orders or counts by %s, which is in no index, is refused: %j', async (field, request) => {
   const { status, body } = await ask(request);
   expect([status, body.message]).toEqual([400, expect.stringContaining(`"${field}" is not indexed`)]);
+});
+
+test('a range leaves out nothing by a field of words alone, and is refused; its words leave out', async () => {
+  const without = (node: object) => ({ filter_query: { bool: { must_not: [node] } } });
+  const { status, body } = await ask(without({ range: { body: { gte: 'a' } } }));
+  expect([status, body.message]).toEqual([400, expect.stringContaining('"body" is indexed by its words alone')]);
+  expect(await found({ range: { body: { gte: 'a' } } })).toEqual([]);
+  expect(await found(without({ match: { body: 'some' } }).filter_query)).toEqual(['b']);
 });
 
 test('a condition on such a field finds nothing, as the schema says', async () => {

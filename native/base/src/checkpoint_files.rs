@@ -5,19 +5,21 @@
 //! the newer checkpoint.
 //!
 //! A checkpoint that cannot be written is given up, with its files, and another one may follow. After a sync that failed none
-//! does: the system may have dropped what it could not write, and report the next sync of the same files as done.
+//! does: the system may have dropped what it could not write, and report the next sync of the same files as done. The index is
+//! opened again at the checkpoint that is in place, and that one is written and renamed once more: the files that it names were synced before.
 
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use memmap2::Mmap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::directories_of_checkpoint;
+use crate::disk::{directories_of_checkpoint, sync_each};
 use crate::error::{EngineError, damaged, io_failed, unreadable};
 use crate::failpoint;
 use crate::sparse_file::SparseFile;
@@ -26,6 +28,13 @@ const CHECKPOINT: &str = "checkpoint.json";
 const CHECKPOINT_DRAFT: &str = "checkpoint.json.draft";
 const CHECKPOINT_FORMAT: u32 = 1;
 const READ_BYTES: usize = 256 * 1024;
+
+/// Directories with a draft of this process that was not accepted: whether the checkpoint that is in place is durable is not known.
+static IN_DOUBT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
+
+fn in_doubt() -> MutexGuard<'static, HashSet<PathBuf>> {
+    IN_DOUBT.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// One file of an index, immutable as far as a checkpoint knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -109,7 +118,8 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
     /// Reads the last checkpoint of a directory, which is made where it is missing, and removes what it does not name. `fingerprint`
     /// changes with the format of the files and with options that they depend on.
     ///
-    /// Errors: `index_damaged`, `index_incompatible` (the remedy for both is an empty directory).
+    /// Errors: `index_damaged`, `index_incompatible` (the remedy for both is an empty directory), and those of `io_failed` where the
+    /// checkpoint is in doubt and cannot be made durable.
     pub fn open(root: &Path, fingerprint: String) -> Result<Self, EngineError> {
         fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
         let (left_out, is_in_doubt) = (Vec::new(), Cell::new(false));
@@ -127,7 +137,20 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         }
         files.left_out = files.last.as_ref().map_or_else(Vec::new, |last| last.left_out.clone());
         files.remove_strays(&|_| false);
+        if in_doubt().contains(root) {
+            files.last.as_ref().map_or(Ok(()), |last| files.write_again(last))?;
+            in_doubt().remove(root);
+        }
         Ok(files)
+    }
+
+    /// Makes a checkpoint durable that is in place: a new file, a new name and a new sync owe nothing to a sync that failed.
+    fn write_again(&self, last: &Checkpoint<State>) -> Result<(), EngineError> {
+        let draft = self.write_draft(last)?;
+        let failed = io_failed("sync a checkpoint");
+        sync_each([draft.as_path()].into_iter()).map_err(&failed)?;
+        fs::rename(draft, self.root.join(CHECKPOINT)).map_err(&failed)?;
+        sync_each(directories_of_checkpoint(&self.root, true).into_iter()).map_err(&failed)
     }
 
     fn read_checkpoint(&self, text: &[u8]) -> Result<Checkpoint<State>, EngineError> {
@@ -210,6 +233,19 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
             return Ok(None);
         }
         self.begin()?;
+        failpoint::hit("checkpoint-files.before-draft");
+        let path = self.write_draft(checkpoint)?;
+        let known: HashSet<&NamedFile> = self.durable_files().iter().collect();
+        let new: Vec<&NamedFile> = checkpoint.files.iter().filter(|file| !known.contains(file)).collect();
+        let (files, bytes) = (new.len(), new.iter().map(|file| file.bytes).sum());
+        let unsynced = new.into_iter().map(|file| self.root.join(&file.name)).chain([path]).collect();
+        self.is_in_doubt.set(true);
+        in_doubt().insert(self.root.clone());
+        failpoint::hit("checkpoint-files.before-sync");
+        Ok(Some(Draft { root: self.root.clone(), unsynced, is_first: self.last.is_none(), files, bytes }))
+    }
+
+    fn write_draft(&self, checkpoint: &Checkpoint<State>) -> Result<PathBuf, EngineError> {
         let internal = |error: serde_json::Error| EngineError::internal(format!("checkpoint: {error}"));
         let text = serde_json::to_string(checkpoint).map_err(internal)?;
         let text = CheckpointText {
@@ -219,17 +255,10 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
             checkpoint: text,
         };
         let text = serde_json::to_vec(&text).map_err(internal)?;
-        failpoint::hit("checkpoint-files.before-draft");
         let path = self.root.join(CHECKPOINT_DRAFT);
-        let write = || File::create(self.root.join(CHECKPOINT_DRAFT)).and_then(|mut file| file.write_all(&text));
+        let write = || File::create(&path).and_then(|mut file| file.write_all(&text));
         write().map_err(io_failed("write a checkpoint"))?;
-        let known: HashSet<&NamedFile> = self.durable_files().iter().collect();
-        let new: Vec<&NamedFile> = checkpoint.files.iter().filter(|file| !known.contains(file)).collect();
-        let (files, bytes) = (new.len(), new.iter().map(|file| file.bytes).sum());
-        let unsynced = new.into_iter().map(|file| self.root.join(&file.name)).chain([path]).collect();
-        self.is_in_doubt.set(true);
-        failpoint::hit("checkpoint-files.before-sync");
-        Ok(Some(Draft { root: self.root.clone(), unsynced, is_first: self.last.is_none(), files, bytes }))
+        Ok(path)
     }
 
     /// The checkpoint is durable. Removes files that it does not name, but for those of which `is_in_use` says that they
@@ -238,6 +267,7 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         failpoint::hit("checkpoint-files.before-removal");
         self.last = Some(checkpoint);
         self.is_in_doubt.set(false);
+        in_doubt().remove(&self.root);
         self.remove_strays(is_in_use);
         failpoint::hit("checkpoint-files.after-removal");
     }

@@ -1,6 +1,7 @@
 //! What a directory of index files opens at: nothing, the last checkpoint, or a refusal that says why.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -138,6 +139,29 @@ fn behind_a_draft_that_was_not_accepted_there_is_no_other_until_the_index_is_ope
     let file = files.write("b", &[b"new"]).expect("a file is written");
     publish(&mut files, Checkpoint { files: vec![file], ..checkpoint });
     assert_eq!(open(&scratch.0).expect("it opens").last().map(|last| last.sequence), Some(8));
+}
+
+#[test]
+fn a_checkpoint_in_place_that_may_not_be_durable_is_written_anew_by_whoever_opens_it_next() {
+    let inode = |path: &Path| fs::metadata(path.join("checkpoint.json")).expect("a checkpoint").ino();
+    let scratch = Scratch::new();
+    let mut files = published(&scratch.0);
+    let accepted = inode(&scratch.0);
+    drop(open(&scratch.0).expect("it opens"));
+    assert_eq!(inode(&scratch.0), accepted, "it is durable");
+    let checkpoint = files.checkpoint(8, files.durable_files().to_vec(), 4);
+    let draft = files.draft(&checkpoint).expect("a draft").expect("something is new");
+    draft.rename().expect("renamed");
+    // The sync behind it failed.
+    drop(files);
+    let renamed = inode(&scratch.0);
+    files = open(&scratch.0).expect("it opens");
+    assert_eq!(files.last(), Some(&checkpoint));
+    let again = inode(&scratch.0);
+    assert_ne!(again, renamed);
+    drop(files);
+    open(&scratch.0).expect("it opens");
+    assert_eq!(inode(&scratch.0), again, "once is enough");
 }
 
 #[test]

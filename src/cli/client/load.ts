@@ -142,7 +142,9 @@ class Loading {
 
   /** Tells how far a load came that has not read the whole file. */
   tellUnfinished(): void {
-    this.#context.explain(`ended behind line ${this.#lastWritten}; loading the file again writes the rest\n`);
+    const isDryRun = this.#context.args.flags.has('--dry-run');
+    const rest = isDryRun ? 'nothing was written' : 'loading the file again writes the rest';
+    this.#context.explain(`ended behind line ${this.#lastWritten}; ${rest}\n`);
     this.tell();
   }
 

@@ -10,11 +10,21 @@ export function pathOf(url: string): string {
 }
 
 /**
- * Whether a path with these segments, as the runtime's router took them from it, was sent as it is. A URL has lost its dot segments,
- * and each with a segment at least, but for one at the end, which leaves an empty one.
+ * Whether the path of a URL was sent as it is. `segments` are those of the path that was sent, as the runtime's router decodes
+ * them: a URL has lost its dot segments, has `/` for `\\`, and is led by the host.
  */
-export function isAsSent(path: string, segments: object): boolean {
-  return !path.endsWith('/') && path.split('/').length - 1 === Object.keys(segments).length;
+export function isAsSent(path: string, segments: Readonly<Record<string, string>>): boolean {
+  const sent = Object.values(segments);
+  const shown = path.split('/').slice(1);
+  return shown.length === sent.length && shown.every((segment, at) => decoded(segment) === sent[at]);
+}
+
+function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -24,6 +24,7 @@ export class ServerListener {
   readonly #keepAliveMs: number;
   #tls: TlsMaterial | undefined;
   #app: App | undefined;
+  #isClosing = false;
 
   /** Throws when the address is taken or not ours, or when the certificate cannot be used. */
   constructor(host: string, port: number, keepAliveMs: number = limits.keepAliveMs, tls?: TlsMaterial) {
@@ -95,6 +96,7 @@ export class ServerListener {
   }
 
   #reload(): void {
+    if (this.#isClosing) return;
     this.#server.reload({ fetch: answerWhileStarting, ...this.#handlers(), error: answerFault });
   }
 
@@ -123,6 +125,7 @@ export class ServerListener {
    * `unavailable`; a stream is cut. Returns how many requests that were.
    */
   async drain(app: App, deadlineMs: number, clock: Clock): Promise<number> {
+    this.#isClosing = true;
     app.inFlight.refuseNew();
     // Settles only when the last kept-alive connection is gone, so nobody waits for it.
     this.#server.stop(false).catch(() => {});
@@ -146,6 +149,7 @@ export class ServerListener {
   }
 
   async stop(): Promise<void> {
+    this.#isClosing = true;
     await Promise.all([this.#server, ...this.#earlier].map((server) => server.stop(true)));
   }
 }

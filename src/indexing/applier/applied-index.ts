@@ -40,12 +40,6 @@ export class AppliedIndex {
   #committed = 0;
   /** Sequence of its last durable commit. */
   #checkpointed = 0;
-  /**
-   * Checkpoints up to here are none to count on: the index was opened again at one that has failed, of which a sync may not have
-   * reached the disk. 0 where there is none.
-   */
-  #doubtedThrough = 0;
-  #hasBeenOpened = false;
   /** Why the last checkpoint could not be written; undefined when it was. */
   #unwrittenReason: string | undefined;
 
@@ -77,8 +71,7 @@ export class AppliedIndex {
 
   /** Every row of its own up to this sequence is durable in the index. */
   get checkpointedSequence(): number {
-    if (this.#schedule.hasUndurable || this.#doubtedThrough > 0) return this.#checkpointed;
-    return Math.max(this.#checkpointed, this.progress.published);
+    return this.#schedule.hasUndurable ? this.#checkpointed : Math.max(this.#checkpointed, this.progress.published);
   }
 
   /** The native index, when its last commit is not durable. */
@@ -102,9 +95,7 @@ export class AppliedIndex {
     const sequence = index.openedAtSequence;
     this.#applied = sequence;
     this.#committed = sequence;
-    this.#doubtedThrough = this.#hasBeenOpened && sequence > this.#checkpointed ? sequence : 0;
-    if (this.#doubtedThrough === 0) this.#checkpointed = sequence;
-    this.#hasBeenOpened = true;
+    this.#checkpointed = sequence;
     this.#unwrittenReason = undefined;
     this.#schedule.restart();
     this.leftOut.opened(index.leftOut());
@@ -174,7 +165,7 @@ export class AppliedIndex {
   checkpointed({ sequence }: CheckpointReport): void {
     this.#schedule.checkpointed();
     this.#unwrittenReason = undefined;
-    if (sequence > this.#doubtedThrough) [this.#checkpointed, this.#doubtedThrough] = [sequence, 0];
+    this.#checkpointed = sequence;
     this.#events.checkpointed?.(sequence);
   }
 

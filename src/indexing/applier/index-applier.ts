@@ -162,7 +162,8 @@ export class IndexApplier implements Service {
   offer(page: ChangePage): void {
     if (this.#standing.state !== 'live' || page.lastSequence <= this.#queue.tail) return;
     const isFirst = this.#queue.isEmpty;
-    if (!this.#queue.push(page)) {
+    // The feed has the rows as well, and they are read from there once they may be taken.
+    if (this.#applied.isFull || !this.#queue.push(page)) {
       this.#standing.state = 'catching_up';
       this.#queue.clear();
     }

@@ -140,6 +140,8 @@ impl Checkpoints {
         let written = match self.files.durable(&name) {
             Some(named) => self.named_by_last(named)?,
             None => {
+                // A checkpoint in doubt may name the file.
+                self.files.begin()?;
                 let file = self.segment_files.new_file(name);
                 let named = self.files.write(&file.name, &[rows.graph.bytes()])?;
                 WrittenFile::of(file, &named)?

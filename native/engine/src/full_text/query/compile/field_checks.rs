@@ -48,6 +48,16 @@ fn check_name(index: &IndexFields, field: &str) -> Result<(), EngineError> {
     Err(invalid(message))
 }
 
+/// Errors: `invalid_query` when `field` has words alone, and no value that lies between bounds.
+fn check_has_values(index: &IndexFields, field: &str) -> Result<(), EngineError> {
+    if !index.mapping.facts_of(field).has_only_text {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "\"{field}\" is indexed by its words alone, as the schema of the table says: no range can leave out documents by it"
+    )))
+}
+
 fn check_whole(index: &IndexFields, field: Option<&str>, value: &str) -> Result<(), EngineError> {
     let most = match field {
         Some(KEY) => return Ok(()),
@@ -88,9 +98,12 @@ fn check_node(index: &IndexFields, node: &Node, leaves_out: bool, is_asked: bool
         | Node::GeoDistance { field, .. }
         | Node::GeoPolygon { field, .. }
         | Node::GeoShape { field, .. }
-        | Node::Range { field, .. }
         | Node::BoolField { field, .. }
         | Node::Exists { field, .. } => check_field(field),
+        Node::Range { field, .. } => {
+            check_field(field)?;
+            if leaves_out { check_has_values(index, field) } else { Ok(()) }
+        }
         Node::BoolPrefix { fields, .. } => {
             let mut named = fields.iter().filter(|each| each.field != ALL_FIELDS);
             named.try_for_each(|each| check_field(&each.field))

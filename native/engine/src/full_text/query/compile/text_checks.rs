@@ -55,11 +55,14 @@ fn needs_words(index: &IndexFields, node: &Node, by_words: bool, beside: bool) -
         },
         Node::TermsPhrase { field, .. } => field.as_deref().is_none_or(has_words),
         Node::BoolPrefix { fields, .. } => fields.iter().any(|weighted| has_words(&weighted.field)),
-        Node::Term { field, .. }
-        | Node::Prefix { field, .. }
+        Node::Term { field, .. } => field.as_deref().is_none_or(has_only_text),
+        // Each word is compared, and the whole value.
+        Node::Prefix { field, .. }
         | Node::Fuzzy { field, .. }
         | Node::Wildcard { field, .. }
-        | Node::Regexp { field, .. } => field.as_deref().is_none_or(has_only_text),
+        | Node::Regexp { field, .. } => {
+            field.as_deref().is_none_or(|path| has_only_text(path) || (beside && has_words(path)))
+        }
         Node::Bool { must, should, must_not, filter, .. } => {
             must.iter().chain(should).any(|clause| needs_words(index, clause, by_words, beside))
                 || must_not.iter().chain(filter).any(|clause| needs_words(index, clause, beside, beside))
