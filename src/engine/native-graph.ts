@@ -116,7 +116,7 @@ export interface NativeGraphAnswer {
   /** Which bound ended the search early. */
   partial?: 'edges' | 'nodes' | 'matches' | 'time';
   touched?: string[];
-  /** Why the search was refused for an edge that it met, where nodes are reported. */
+  /** Why the first of the refused edges was, where nodes are reported; the paths are those without such edges. */
   refused?: string;
 }
 

@@ -1,4 +1,5 @@
 import { type Caller, rowFiltersOf } from '../../access/principal.ts';
+import { artifactOf } from '../../indexing/followed-index.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { must } from '../../lib/assert.ts';
 import { checkDocumentKey } from '../../protocol/document-key.ts';
@@ -46,16 +47,19 @@ export class ArtifactTrace {
     // A caller who may not see the document learns nothing of it.
     const { version } = await this.#documents.lookup(tableName, key, ['_id'], caller);
     using lease = await table.leaseOf(key);
-    const document = lease.range.stored.documents.get(key);
-    if (!document || lease.range.stored.versionOf(document) !== version) {
-      throw new ServiceError('transaction_conflict', 'the document has changed meanwhile; ask again');
-    }
+    const { range } = lease;
     const hides = rowFiltersOf(caller, tableName).length > 0;
-    return partsOf(table).map((part) => {
-      const { source_hash: hash, ...artifact } = traced(part, document, lease.range);
-      // A part that is still to be made again is of an earlier version, which may have been hidden.
-      const isTold = hash !== undefined && !(hides && artifact.state === 'pending');
-      return isTold ? { ...artifact, source_hash: hash } : artifact;
+    return range.stored.atOneInstant(() => {
+      const document = range.stored.documents.get(key);
+      if (!document || range.stored.versionOf(document) !== version) {
+        throw new ServiceError('transaction_conflict', 'the document has changed meanwhile; ask again');
+      }
+      return partsOf(table).map((part) => {
+        const { source_hash: hash, ...artifact } = traced(part, document, range);
+        // A part that is still to be made again is of an earlier version, which may have been hidden.
+        const isTold = hash !== undefined && !(hides && artifact.state === 'pending');
+        return isTold ? { ...artifact, source_hash: hash } : artifact;
+      });
     });
   }
 
@@ -91,7 +95,10 @@ function partsOf({ artifacts, listedIndexes }: Table): TracedPart[] {
   return [
     ...artifacts.map(({ name, partId, source, config }) => ({ name, partId, source, kind: config.kind })),
     ...managed.map(({ name, definition }) => ({ name, partId: definition.partId, kind: 'embedding' })),
-    ...derived.map(({ name, definition }) => ({ name, partId: definition.partId, kind: 'edges' })),
+    ...derived.map(({ name, definition }) => {
+      const source = artifacts.find((artifact) => artifact.name === artifactOf(definition));
+      return { name, partId: definition.partId, source, kind: 'edges' };
+    }),
   ];
 }
 

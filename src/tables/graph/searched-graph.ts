@@ -107,8 +107,9 @@ export class SearchedGraph {
     const { caller } = this;
     const graph = this.#graph;
     const late = (await graph.waitUntilShown(caller.signal)) ?? (graph.isWhole ? undefined : 'damaged');
+    let lacks: PartialReason | undefined;
     const partialOf = (answer: NativeGraphAnswer) => {
-      const reason = answer.partial ?? late;
+      const reason = lacks ?? answer.partial ?? late;
       return { answer, partial: reason === undefined ? {} : { partial: reason } };
     };
     const visibility = this.visibility(filter);
@@ -118,7 +119,6 @@ export class SearchedGraph {
     await this.#decideEnds(ends, visibility);
     const walked: Decider = { visibility, met: ({ touched = [] }) => touched };
     const deciders = visibility.decides ? [walked, ...others] : others;
-    let lacks: 'nodes' | undefined;
     for (let round = 1; round <= 2 * roundsMax; round += 1) {
       const shown = graph.shown();
       const answer = await graph.search(
@@ -129,24 +129,26 @@ export class SearchedGraph {
         const undecided = decider.met(answer).filter((key) => !decider.visibility.isKnown(key));
         return undecided.length === 0 ? [] : [{ decider, undecided }];
       });
-      const changed = visibility.changed(new Set([...ends, ...walked.met(answer)]), shown);
-      if (open.length === 0 && changed.length === 0) {
-        return partialOf(lacks ? { ...taken(answer), partial: lacks } : taken(answer));
-      }
-      const isCurrent = changed.length === 0 || (await graph.waitUntilShown(caller.signal)) === undefined;
-      if (round < roundsMax && isCurrent) {
+      const changed = await visibility.changed(new Set([...ends, ...walked.met(answer)]), shown);
+      if (open.length === 0 && changed.length === 0) return partialOf(taken(answer));
+      if (round < roundsMax) {
         for (const { decider, undecided } of open) await decider.visibility.decide(undecided);
+      } else {
+        // Nodes that were not checked are shown to nobody.
+        for (const { decider, undecided } of open) decider.visibility.hide(undecided);
+        lacks = 'nodes';
+      }
+      // A node is decided on again only where the index shows what it is decided on by; an index that is behind is waited for once.
+      if (changed.length > 0) lacks ??= await graph.waitUntilShown(caller.signal);
+      if (lacks === undefined) {
         await visibility.decide(changed.filter((key) => !ends.includes(key)));
         await this.#decideEnds(
           changed.filter((key) => ends.includes(key)),
           visibility,
         );
-        continue;
+      } else {
+        visibility.hide(changed);
       }
-      // Nodes that were not checked are shown to nobody.
-      for (const { decider, undecided } of open) decider.visibility.hide(undecided);
-      visibility.hide(changed);
-      lacks = 'nodes';
     }
     const message = 'the documents of this graph are being changed; send the request again shortly';
     throw new ServiceError('unavailable', message, { retryAfterMs: 500 });

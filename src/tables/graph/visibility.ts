@@ -28,7 +28,7 @@ interface VisibilityDeps {
 interface DecidedDocument {
   /** Position of its range. */
   readonly at: number;
-  /** Of the range, before the document was read. */
+  /** Of the range, before it was last seen that this is the document. */
   readonly head: number;
   readonly sequence: number;
 }
@@ -105,25 +105,42 @@ export class Visibility {
 
   /**
    * Those of the shown nodes of which an index that showed every change up to `shown`, a sequence for each range, may have had edges of
-   * another version than the one that was decided on, which may be hidden.
+   * another version than the one that was decided on, which may be hidden. Fails as `decide`.
    */
-  changed(keys: Iterable<string>, shown: readonly number[]): string[] {
-    if (this.#permitted.size === 0) return [];
-    return [...keys].filter((key) => {
+  async changed(keys: Iterable<string>, shown: readonly number[]): Promise<string[]> {
+    const changed: string[] = [];
+    const unsure: string[] = [];
+    for (const key of this.#permitted.size === 0 ? [] : keys) {
       const decided = this.#permitted.get(key);
-      if (!decided || !this.isShown(key)) return false;
-      const { at, head, sequence } = decided;
-      const range = must(this.#deps.ranges[at], 'intervals cover every key');
-      if (sequence > (shown[at] ?? 0)) return true;
-      return range.head !== head && this.#documentOf(range, key)?.sequence !== sequence;
+      if (!decided || !this.isShown(key)) continue;
+      if (decided.sequence > (shown[decided.at] ?? 0)) changed.push(key);
+      else if (this.#deps.ranges[decided.at]?.head !== decided.head) unsure.push(key);
+    }
+    await this.#inSlices(unsure, async (slice) => {
+      for (const key of slice) if (!this.#isSame(key)) changed.push(key);
     });
+    return changed;
+  }
+
+  /** The document of a node is still the one that it was decided on by, which is noted as of now. */
+  #isSame(key: string): boolean {
+    const decided = must(this.#permitted.get(key), 'a node that was decided on');
+    const range = must(this.#deps.ranges[decided.at], 'intervals cover every key');
+    const { head } = range;
+    const isSame = range.stored.documents.sequenceOf(key) === decided.sequence;
+    if (isSame) this.#permitted.set(key, { ...decided, head });
+    return isSame;
   }
 
   /** Decides on nodes. Fails with `query_timeout` when nobody waits for the answer any more. */
-  async decide(keys: readonly string[]): Promise<void> {
+  decide(keys: readonly string[]): Promise<void> {
+    return this.#inSlices(keys, (slice) => this.#decide(slice));
+  }
+
+  async #inSlices(keys: readonly string[], look: (slice: readonly string[]) => Promise<void>): Promise<void> {
     for (let start = 0; start < keys.length; start += sliceKeys) {
       if (this.#deps.caller.signal.aborted) throw new ServiceError('query_timeout', 'the graph search was given up');
-      await this.#decide(keys.slice(start, start + sliceKeys));
+      await look(keys.slice(start, start + sliceKeys));
       await yieldToEventLoop();
     }
   }

@@ -73,3 +73,30 @@ test('what was made of a document while it was hidden is in no answer under a ro
   await write({ team: 'red', body: 'the garden plan', n: 2 }, 'enrichments');
   for (const answer of await shown(red)) expect(answer).toMatch(/"_artifacts":.*You said: the garden plan/);
 }, 60_000);
+
+test('edges that were made of an earlier version of their artifact are pending, and tell a caller under a row filter nothing', async () => {
+  using directory = new TemporaryDirectory();
+  await using models = new ModelService('openai');
+  const extraction = JSON.stringify({ relations: [{ type: 'to', source: 'x', target: { text: 'rome' } }] });
+  models.always = () =>
+    Response.json({ choices: [{ message: { content: extraction }, finish_reason: 'stop' }], usage: {} });
+  const database = await openTestDatabase(directory.path, { providers: openProviders() });
+  await using _closed = { [Symbol.asyncDispose]: () => database.close() };
+  const { tables, artifactTrace, writes } = database.services;
+  const producer_json = { type: 'generator', config: { provider: 'openai', model: 'm', url: `${models.url}/v1` } };
+  const g = { type: 'graph', artifact: { name: 'facts', kind: 'asset', field: 'body', producer_json } };
+  await tables.create('cases', { indexes: { g } }, owner);
+  const write = (document: object, sync_level: string) =>
+    writes.batch('cases', bodyOf({ inserts: { a: document }, sync_level }), owner);
+  const traced = async (caller: Caller) =>
+    (await artifactTrace.of('cases', 'a', caller)).map(({ name, state, source_hash }) => [name, state, source_hash]);
+  const red = testCaller({ rowFilter: { cases: { term: { team: 'red' } } } });
+
+  await write({ team: 'blue', body: 'the merger' }, 'enrichments');
+  await until(async () => (await traced(owner)).every(([, state]) => state === 'ready'));
+  models.always = () => new Response('down', { status: 503 });
+  await write({ team: 'red', body: 'the garden' }, 'full_text');
+  await until(async () => (await traced(owner))[0]?.[1] !== 'ready');
+  expect(await traced(red)).toEqual(['facts', 'g'].map((name) => [name, 'pending', undefined]));
+  expect((await traced(owner)).every(([, , hash]) => typeof hash === 'string')).toBe(true);
+}, 60_000);

@@ -43,6 +43,29 @@ test('a weight of an edge to a hidden document neither refuses a path nor is tol
   await expect(graphs.paths('weights', 'g', asked, caller)).rejects.toThrow('from "d" to "c" has the weight 3');
 });
 
+test('weights of edges to many hidden documents refuse no path over documents that are shown', async () => {
+  const { tables, writes, graphs } = database.services;
+  await tables.create('heavy', { num_shards: 2, indexes: { g: { type: 'graph' } } }, owner);
+  const steps = Array.from({ length: 16 }, (_, at) => at);
+  const inserts = Object.fromEntries(
+    steps.flatMap((at) => [
+      [`k${at}`, { team: 'red', ...edgesTo({ target: `k${at + 1}`, weight: 0.5 }) }],
+      [`hidden${at}`, { team: 'blue', ...edgesTo({ target: `k${at}`, weight: 7 }) }],
+    ]),
+  );
+  await writes.batch(
+    'heavy',
+    bodyOf({ inserts: { ...inserts, k16: { team: 'red' } }, sync_level: 'full_index' }),
+    owner,
+  );
+  const asked = { source: 'k0', target: 'k16', direction: 'both', weight_mode: 'max_weight', max_depth: 20 };
+  for (const k of [undefined, 3]) {
+    const found = await graphs.paths('heavy', 'g', { ...asked, k }, testCaller({ rowFilter: { heavy: red } }));
+    expect(found).not.toHaveProperty('partial');
+    expect(found.paths.map(({ nodes }) => nodes)).toEqual([[...steps, 16].map((at) => `k${at}`)]);
+  }
+});
+
 test('no reader is shown an edge of a document that was hidden, while it changes to and fro', async () => {
   const { tables, writes, graphs } = database.services;
   await tables.create('flips', { num_shards: 2, indexes: { g: { type: 'graph' } } }, owner);

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use sundew_base::error::EngineError;
 
-use super::path::{Blocked, Path, cost_of};
+use super::path::{Blocked, Path, cost_of, refusal};
 use super::request::WeightMode;
 use super::view::{GraphView, Step};
 use crate::key_hash::BuildKeyHasher;
@@ -91,8 +91,13 @@ pub fn cheapest(
                 if is_known || blocked.has(node, step.node) {
                     continue;
                 }
-                let cost = cost + cost_of(view, node, step, mode)?;
-                waiting.push(Reverse(Label { cost, hops: hops + 1, from: settled_at, step: *step }));
+                match cost_of(step, mode) {
+                    Ok(more) => {
+                        let cost = cost + more;
+                        waiting.push(Reverse(Label { cost, hops: hops + 1, from: settled_at, step: *step }));
+                    }
+                    Err(needs) => view.refuse(|view| refusal(view, node, step, needs))?,
+                }
             }
         }
     }

@@ -45,12 +45,7 @@ pub fn search(
     let mut answer = match &request.search {
         Search::Edges { limit, after } => edges::page(&mut view, request, *limit, after.as_ref()),
         Search::Traverse(options) => traverse::traverse(&mut view, request, options),
-        Search::Paths(options) => match paths::paths(&mut view, request, options) {
-            Err(error) if request.reports_nodes => {
-                GraphAnswer { refused: Some(error.message), ..GraphAnswer::default() }
-            }
-            found => found?,
-        },
+        Search::Paths(options) => paths::paths(&mut view, request, options)?,
         Search::Pattern(options) => pattern::matches(&mut view, request, options),
         Search::Algorithm(options) => algorithms::run(&mut view, options),
         Search::Count => edges::count(&mut view),

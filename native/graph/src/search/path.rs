@@ -3,8 +3,6 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use sundew_base::error::EngineError;
-
 use super::request::{FoundEdge, FoundPath, WeightMode};
 use super::shown_values::decimal;
 use super::view::{GraphView, Step};
@@ -61,21 +59,23 @@ impl Path {
     }
 }
 
-/// The cost that an edge adds to a path. Error: `invalid_query` for a weight that the mode cannot take.
-pub fn cost_of(view: &GraphView<'_>, from: u32, step: &Step, mode: WeightMode) -> Result<f64, EngineError> {
+/// The cost that an edge adds to a path. Error: which weights the mode needs.
+pub fn cost_of(step: &Step, mode: WeightMode) -> Result<f64, &'static str> {
     let weight = decimal(step.weight);
-    let refuse = |what: &str| {
-        let FoundEdge { source, target, edge_type, .. } = view.edge_of(from, step);
-        let message = format!("the edge {edge_type:?} from {source:?} to {target:?} has the weight {weight}; {what}");
-        Err(EngineError::new("invalid_query", message))
-    };
     match mode {
         WeightMode::MinHops => Ok(1.0),
-        WeightMode::MinWeight if weight < 0.0 => refuse("the weight mode \"min_weight\" needs weights of 0 or more"),
+        WeightMode::MinWeight if weight < 0.0 => Err("the weight mode \"min_weight\" needs weights of 0 or more"),
         WeightMode::MinWeight => Ok(weight),
         WeightMode::MaxWeight if !(weight > 0.0 && weight <= 1.0) => {
-            refuse("the weight mode \"max_weight\" needs weights above 0 and up to 1")
+            Err("the weight mode \"max_weight\" needs weights above 0 and up to 1")
         }
         WeightMode::MaxWeight => Ok(-weight.ln()),
     }
+}
+
+/// Why an edge is refused.
+pub fn refusal(view: &GraphView<'_>, from: u32, step: &Step, needs: &str) -> String {
+    let FoundEdge { source, target, edge_type, .. } = view.edge_of(from, step);
+    let weight = decimal(step.weight);
+    format!("the edge {edge_type:?} from {source:?} to {target:?} has the weight {weight}; {needs}")
 }

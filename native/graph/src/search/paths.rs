@@ -36,7 +36,8 @@ pub fn paths<'a>(
         found = k_best(view, options, &starts, &targets)?;
     }
     let paths: Vec<FoundPath> = found.iter().map(|path| path.render(view, options.weight_mode)).collect();
-    Ok(GraphAnswer { total: paths.len() as u64, paths, ..GraphAnswer::default() })
+    let refused = view.take_refused();
+    Ok(GraphAnswer { total: paths.len() as u64, paths, refused, ..GraphAnswer::default() })
 }
 
 /// The best path that continues one of `starts`, which are of one length, to a target: of the least cost, then the fewest
@@ -79,10 +80,9 @@ fn k_best(
                 let end = root[kept - 1];
                 blocked.hops.extend(alike.iter().map(|path| (end, path.nodes[kept])));
                 let steps = last.steps[..kept - 1].to_vec();
-                let mut cost = 0.0;
-                for (node, step) in root.iter().zip(&steps) {
-                    cost += cost_of(view, *node, step, options.weight_mode)?;
-                }
+                // An edge of a path was not refused.
+                let costs = steps.iter().filter_map(|step| cost_of(step, options.weight_mode).ok());
+                let cost = costs.fold(0.0, |sum, cost| sum + cost);
                 vec![Path { cost, nodes: root.to_vec(), steps }]
             };
             // A path ends at the first target that it meets.

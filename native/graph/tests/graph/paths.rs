@@ -70,16 +70,8 @@ fn indexes_of(arrows: &Arrows, range_starts: &[&str]) -> Vec<Arc<GraphIndex>> {
 
 fn edge<'a>(edge_type: &'a str, target: &'a str) -> Edge<'a> {
     let (created_ms, updated_ms) = (5, 5);
-    Edge {
-        edge_type,
-        target,
-        origin: EdgeOrigin::Declared,
-        weight: 1.0,
-        created_ms,
-        updated_ms,
-        since: 0,
-        metadata: "",
-    }
+    let weight = if edge_type == "heavy" { 7.0 } else { 1.0 };
+    Edge { edge_type, target, origin: EdgeOrigin::Declared, weight, created_ms, updated_ms, since: 0, metadata: "" }
 }
 
 struct PathRequest<'a> {
@@ -162,5 +154,32 @@ fn both_ends_find_the_path_that_one_end_finds() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_search_that_reports_nodes_goes_on_without_edges_that_it_refuses_and_keeps_the_first_reason() {
+    let arrow =
+        |(source, edge_type, target): (&str, &str, &str)| (source.to_owned(), edge_type.to_owned(), target.to_owned());
+    let all = [("k00", "a", "k01"), ("k00", "heavy", "k08"), ("k01", "a", "k02"), ("k01", "heavy", "k09")];
+    let indexes = indexes_of(&all.map(arrow).into_iter().collect(), &[""]);
+    for k in [0, 2] {
+        let asked = |reports_nodes: bool| -> GraphRequest {
+            serde_json::from_value(serde_json::json!({
+                "search": {"paths": {"max_depth": 5, "weight_mode": "max_weight", "k": k}},
+                "starts": ["k00"], "targets": ["k02"], "direction": "out", "range_starts": [""],
+                "edges_max": 1_000, "nodes_max": 1_000, "millis_max": 60_000, "reports_nodes": reports_nodes,
+            }))
+            .unwrap()
+        };
+        let run = |request| search(&indexes, &request, &RemovedTargets::default(), &|| false);
+        let refused = run(asked(false)).unwrap_err();
+        assert_eq!(refused.code, "invalid_query");
+        assert!(refused.message.contains(r#"from "k00" to "k08" has the weight 7"#), "{}", refused.message);
+        let found = run(asked(true)).unwrap();
+        assert_eq!(found.refused, Some(refused.message), "k {k}");
+        assert_eq!(found.paths.iter().map(|path| path.nodes.join(" ")).collect::<Vec<_>>(), ["k00 k01 k02"]);
+        let touched: BTreeSet<String> = found.touched.into_iter().collect();
+        assert_eq!(touched.into_iter().collect::<Vec<_>>(), ["k00", "k01", "k02", "k08", "k09"]);
     }
 }

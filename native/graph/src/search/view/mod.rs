@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sundew_base::bit_set::BitSet;
+use sundew_base::error::EngineError;
 
 mod expand;
 mod local_nodes;
@@ -85,6 +86,8 @@ pub struct GraphView<'a> {
     expired_at_or_before_ms: i64,
     /// The answer names every node that was met.
     reports_nodes: bool,
+    /// Why the first of the refused edges was.
+    refused: Option<String>,
     bounds: Bounds<'a>,
 }
 
@@ -124,6 +127,7 @@ impl<'a> GraphView<'a> {
             followed_types: Rc::default(),
             expired_at_or_before_ms: request.expired_at_or_before_ms.unwrap_or(i64::MIN),
             reports_nodes: request.reports_nodes,
+            refused: None,
             bounds: Bounds::new(request, watch),
         };
         for key in &request.hidden {
@@ -181,6 +185,23 @@ impl<'a> GraphView<'a> {
 
     pub fn bounds_mut(&mut self) -> &mut Bounds<'a> {
         &mut self.bounds
+    }
+
+    /// Refuses an edge. Where nodes are reported, the search goes on without it, and the first reason is kept.
+    ///
+    /// Error: otherwise `invalid_query`.
+    pub fn refuse(&mut self, why: impl FnOnce(&Self) -> String) -> Result<(), EngineError> {
+        if !self.reports_nodes {
+            return Err(EngineError::new("invalid_query", why(self)));
+        }
+        if self.refused.is_none() {
+            self.refused = Some(why(self));
+        }
+        Ok(())
+    }
+
+    pub fn take_refused(&mut self) -> Option<String> {
+        self.refused.take()
     }
 
     /// The node of a key, which may have no edge at all.
