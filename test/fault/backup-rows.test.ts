@@ -238,9 +238,10 @@ describe('a server killed in the middle of a restore', () => {
         expect((await server.ended).signal).toBe('SIGKILL');
       }
       {
-        // The one of the large backup is overtaken, and stages the table once more.
+        // The one of the large backup is overtaken, and stages the table once more; on a busy machine it may come first, and both end.
         await using server = await place.start({ ...options, failpoint: 'restore.after-stage:2' });
-        expect((await server.ended).signal).toBe('SIGKILL');
+        const ends = ['1', '2'].map((id) => endOfRestore(sender(server.url), id));
+        await Promise.race([server.ended, Promise.allSettled(ends)]);
       }
       await using server = await place.start(options);
       for (const id of ['1', '2']) {

@@ -29,7 +29,8 @@ const CHECKPOINT_DRAFT: &str = "checkpoint.json.draft";
 const CHECKPOINT_FORMAT: u32 = 1;
 const READ_BYTES: usize = 256 * 1024;
 
-/// Directories with a draft of this process that was not accepted: whether the checkpoint that is in place is durable is not known.
+/// Directories in which this process has renamed a draft and not accepted it: whether the checkpoint that is in place is durable is
+/// not known.
 static IN_DOUBT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 
 fn in_doubt() -> MutexGuard<'static, HashSet<PathBuf>> {
@@ -94,6 +95,7 @@ impl Draft {
         failpoint::hit("checkpoint-files.before-rename");
         let renamed = fs::rename(self.root.join(CHECKPOINT_DRAFT), self.root.join(CHECKPOINT));
         renamed.map_err(io_failed("write a checkpoint"))?;
+        in_doubt().insert(self.root.clone());
         failpoint::hit("checkpoint-files.after-rename");
         Ok(())
     }
@@ -240,7 +242,6 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         let (files, bytes) = (new.len(), new.iter().map(|file| file.bytes).sum());
         let unsynced = new.into_iter().map(|file| self.root.join(&file.name)).chain([path]).collect();
         self.is_in_doubt.set(true);
-        in_doubt().insert(self.root.clone());
         failpoint::hit("checkpoint-files.before-sync");
         Ok(Some(Draft { root: self.root.clone(), unsynced, is_first: self.last.is_none(), files, bytes }))
     }
