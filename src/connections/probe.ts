@@ -1,5 +1,4 @@
-import { constants } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
+import { constants, promises as fs } from 'node:fs';
 import type { ProviderHttp } from '../inference/providers/client/provider-http.ts';
 import { type Clock, within } from '../lib/clock.ts';
 import { ServiceError } from '../protocol/service-error.ts';
@@ -45,8 +44,8 @@ export async function probe(connection: Connection, deps: ProbeDeps, signal: Abo
 
 async function probeDirectory(root: string): Promise<ProbeResult> {
   try {
-    if (!(await stat(root)).isDirectory()) return { status: 'error', error: 'its root is not a directory' };
-    await access(root, constants.R_OK | constants.W_OK);
+    if (!(await fs.stat(root)).isDirectory()) return { status: 'error', error: 'its root is not a directory' };
+    await fs.access(root, constants.R_OK | constants.W_OK);
     return { status: 'connected' };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;

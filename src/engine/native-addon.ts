@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
 import type * as Native from '../../native/binding/index.d.ts';
 
 type NativeAddon = typeof Native;
@@ -20,7 +19,7 @@ export function nativeAddon(): NativeAddon {
 function load(): NativeAddon {
   const { platform, arch } = process;
   const require = createRequire(import.meta.url);
-  const built = fileURLToPath(new URL(`../../native/sundew.${platform}-${arch}.node`, import.meta.url));
+  const built = Bun.fileURLToPath(new URL(`../../native/sundew.${platform}-${arch}.node`, import.meta.url));
   const published = `sundew-${platform}-${arch}`;
   try {
     return require(existsSync(built) ? built : published) as NativeAddon;

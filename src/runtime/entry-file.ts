@@ -1,5 +1,4 @@
 import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 /** The folder of the bundle that runs. Every file of a bundle begins with it (`scripts/bundle.ts`); it is absent where the sources run. */
 declare const SUNDEW_BUNDLE: string | undefined;
@@ -10,6 +9,6 @@ declare const SUNDEW_BUNDLE: string | undefined;
  * bundle that runs.
  */
 export function entryFile(source: URL): string {
-  const path = fileURLToPath(source);
+  const path = Bun.fileURLToPath(source);
   return typeof SUNDEW_BUNDLE === 'undefined' ? path : join(SUNDEW_BUNDLE, basename(path).replace(/\.ts$/, '.js'));
 }

@@ -1,4 +1,5 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { promises as fs } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 
 /** The header of a write-ahead log of SQLite: every frame that counts has its salts (file format, 4.1). */
 const headerBytes = 32;
@@ -15,7 +16,7 @@ export async function copyLog(
   to: string,
   copy: (from: string, to: string) => Promise<void>,
 ): Promise<void> {
-  const file = await open(from, 'r');
+  const file = await fs.open(from, 'r');
   try {
     for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
       const before = await headerOf(file);

@@ -1,4 +1,4 @@
-import { mkdir, open, rm } from 'node:fs/promises';
+import { promises as fs } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { failpoint } from '../../lib/failpoint.ts';
 import type { DataDirectory } from '../../storage/directory/data-directory.ts';
@@ -48,14 +48,14 @@ export async function placeImage(
   if (!files || (await hasImage(table, rangeId))) return;
   // Emptied by every start.
   const folder = join(directory.temporary, `restored-${rangeId}`);
-  await rm(folder, { recursive: true, force: true });
+  await fs.rm(folder, { recursive: true, force: true });
   try {
-    await mkdir(join(folder, 'indexes'), { recursive: true });
+    await fs.mkdir(join(folder, 'indexes'), { recursive: true });
     const written: string[] = [];
     for (const { path, file } of files) {
       const target = targetOf(folder, path, manifest);
       if (target === undefined) continue;
-      await mkdir(dirname(target), { recursive: true });
+      await fs.mkdir(dirname(target), { recursive: true });
       await writeBlocks(target, readBlocks(store, file), signal);
       // That of the documents is changed, and synced then.
       if (!target.endsWith(documentsPath)) await sync(target);
@@ -73,7 +73,7 @@ export async function placeImage(
   } catch (error) {
     throw outOfRoom(error);
   } finally {
-    await rm(folder, { recursive: true, force: true }).catch(() => undefined);
+    await fs.rm(folder, { recursive: true, force: true }).catch(() => undefined);
   }
 }
 
@@ -91,7 +91,7 @@ function targetOf(folder: string, path: string, { indexes }: TableManifest): str
 }
 
 async function sync(path: string): Promise<void> {
-  const file = await open(path, 'r');
+  const file = await fs.open(path, 'r');
   try {
     await file.sync();
   } finally {

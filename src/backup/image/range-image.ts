@@ -1,5 +1,4 @@
-import { constants } from 'node:fs';
-import { copyFile, link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { constants, promises as fs } from 'node:fs';
 import { join } from 'node:path';
 import { failpoint } from '../../lib/failpoint.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -59,7 +58,7 @@ export class RangeImage implements AsyncDisposable {
     const { directory } = storage;
     const image = new RangeImage(join(directory.temporary, `image-${crypto.randomUUID()}`));
     try {
-      await mkdir(image.#folder, { recursive: true });
+      await fs.mkdir(image.#folder, { recursive: true });
       for (const index of indexes) {
         const from = indexDirectory(directory.indexesDirectory(range.rangeId, range.generation), index);
         await image.#linkIndex(from, index.incarnation);
@@ -90,15 +89,15 @@ export class RangeImage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     // A folder that cannot be removed now is removed at the next start.
-    await rm(this.#folder, { recursive: true, force: true }).catch(() => undefined);
+    await fs.rm(this.#folder, { recursive: true, force: true }).catch(() => undefined);
   }
 
   /** An index without a checkpoint has no files: it is built from the documents. */
   async #linkIndex(from: string, incarnation: number): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       const to = join(this.#folder, String(incarnation));
-      await mkdir(to, { recursive: true });
-      const text = await readFile(join(from, 'checkpoint.json')).catch((error: unknown) => {
+      await fs.mkdir(to, { recursive: true });
+      const text = await fs.readFile(join(from, 'checkpoint.json')).catch((error: unknown) => {
         if (codeOf(error) === 'ENOENT') return undefined;
         throw error;
       });
@@ -108,10 +107,10 @@ export class RangeImage implements AsyncDisposable {
         for (const { name } of files) await linkOrCopy(join(from, name), join(to, name));
       } catch (error) {
         if (codeOf(error) !== 'ENOENT' || attempt === attemptsMax) throw error;
-        await rm(to, { recursive: true, force: true });
+        await fs.rm(to, { recursive: true, force: true });
         continue;
       }
-      await writeFile(join(to, 'checkpoint.json'), text);
+      await fs.writeFile(join(to, 'checkpoint.json'), text);
       for (const { name, bytes } of [...files, { name: 'checkpoint.json', bytes: text.byteLength }]) {
         this.#files.push({ path: `indexes/${incarnation}/${name}`, source: join(to, name), bytes });
       }
@@ -136,7 +135,7 @@ export class RangeImage implements AsyncDisposable {
         [documentsPath, documents],
         [documentsLogPath, log],
       ] as const) {
-        const { size } = await stat(source);
+        const { size } = await fs.stat(source);
         if (size > 0) this.#files.push({ path: name, source, bytes: size });
       }
     } finally {
@@ -147,7 +146,7 @@ export class RangeImage implements AsyncDisposable {
 
 /** Shares the blocks of the file where the file system can. */
 function cloneFile(from: string, to: string): Promise<void> {
-  return copyFile(from, to, constants.COPYFILE_FICLONE);
+  return fs.copyFile(from, to, constants.COPYFILE_FICLONE);
 }
 
 function filesOf(text: Uint8Array): { name: string; bytes: number }[] {
@@ -156,10 +155,10 @@ function filesOf(text: Uint8Array): { name: string; bytes: number }[] {
 }
 
 async function linkOrCopy(from: string, to: string): Promise<void> {
-  await link(from, to).catch((error: unknown) => {
+  await fs.link(from, to).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') throw error;
     // Not every file system has links.
-    return copyFile(from, to);
+    return fs.copyFile(from, to);
   });
 }
 

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { promises as fs } from 'node:fs';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { readBlocks } from '../archive/archive-reader.ts';
 
@@ -8,7 +8,7 @@ export async function writeBlocks(
   blocks: ReturnType<typeof readBlocks>,
   signal: AbortSignal,
 ): Promise<void> {
-  const file = await open(path, 'wx', 0o600);
+  const file = await fs.open(path, 'wx', 0o600);
   try {
     for await (const { bytes } of blocks) {
       signal.throwIfAborted();

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { promises as fs } from 'node:fs';
 import { join } from 'node:path';
 import type { LinkReport } from '../../indexing/range-index.ts';
 import { failpoint } from '../../lib/failpoint.ts';
@@ -59,7 +59,7 @@ export async function takeLinks(
     } catch (error) {
       throw outOfRoom(error);
     } finally {
-      await rm(path, { force: true });
+      await fs.rm(path, { force: true });
     }
     signal.throwIfAborted();
   }

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { promises as fs } from 'node:fs';
 import { join } from 'node:path';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import { type LinksFile, linksBytesMax } from '../archive/manifest.ts';
@@ -34,7 +34,7 @@ export async function writeLinks(
       written.push({ index, file });
     } finally {
       // A disk that takes no writes removes nothing; the next start does.
-      await rm(path, { force: true }).catch(() => undefined);
+      await fs.rm(path, { force: true }).catch(() => undefined);
     }
   }
   return written;

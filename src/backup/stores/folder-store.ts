@@ -1,5 +1,4 @@
-import { constants } from 'node:fs';
-import { link, mkdir, open, readdir, realpath, rm, rmdir } from 'node:fs/promises';
+import { constants, promises as fs } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { assert } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -55,7 +54,7 @@ export class FolderStore implements ObjectStore {
     const path = await this.#contained(name);
     if (path === undefined) return undefined;
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    const file = await failing(() => open(path, flags).catch(missing));
+    const file = await failing(() => fs.open(path, flags).catch(missing));
     if (!file) return undefined;
     try {
       return await failing(async () => {
@@ -72,7 +71,7 @@ export class FolderStore implements ObjectStore {
 
   async list({ prefix, after, limit }: { prefix: string; after: string; limit: number }) {
     const folder = await this.#existing(this.#folder);
-    const entries = folder === undefined ? [] : await failing(() => readdir(folder, { withFileTypes: true }));
+    const entries = folder === undefined ? [] : await failing(() => fs.readdir(folder, { withFileTypes: true }));
     const names = entries
       .filter((entry) => entry.isFile() && isObjectName(entry.name))
       .map(({ name }) => name)
@@ -84,9 +83,9 @@ export class FolderStore implements ObjectStore {
   async remove(name: string): Promise<void> {
     const path = await this.#contained(name);
     if (path === undefined) return;
-    await failing(() => rm(path, { force: true }));
+    await failing(() => fs.rm(path, { force: true }));
     // The folder of an attempt goes with its last file; those of others are not empty.
-    if (name.includes('/')) await rmdir(dirname(path)).catch(() => undefined);
+    if (name.includes('/')) await fs.rmdir(dirname(path)).catch(() => undefined);
   }
 
   /** A link instead of a rename, because a rename would replace what is there. */
@@ -95,7 +94,7 @@ export class FolderStore implements ObjectStore {
     try {
       await file.finish();
       await this.#folders;
-      creation = await link(partial, path).then(
+      creation = await fs.link(partial, path).then(
         () => 'created' as const,
         (error: unknown) => {
           if (codeOf(error) === 'EEXIST') return 'exists' as const;
@@ -107,7 +106,7 @@ export class FolderStore implements ObjectStore {
       throw error;
     }
     // The object is there, also where its other name stays.
-    await rm(partial, { force: true }).catch(() => undefined);
+    await fs.rm(partial, { force: true }).catch(() => undefined);
     return creation;
   }
 
@@ -115,7 +114,7 @@ export class FolderStore implements ObjectStore {
   async #discard(file: SteadyFile, partial: string): Promise<void> {
     await this.#folders.catch(() => undefined);
     await file.abandon();
-    await rm(partial, { force: true }).catch(() => undefined);
+    await fs.rm(partial, { force: true }).catch(() => undefined);
   }
 
   /** The path of an object to be written, its folders made. */
@@ -123,7 +122,7 @@ export class FolderStore implements ObjectStore {
     assert(isObjectName(name), 'an object of a name that a backup does not give');
     const folder = dirname(join(this.#folder, name));
     await this.#existing(folder);
-    const made = await failing(() => mkdir(folder, { recursive: true, mode: 0o700 }));
+    const made = await failing(() => fs.mkdir(folder, { recursive: true, mode: 0o700 }));
     const real = await this.#existing(folder);
     if (real === undefined) throw outside();
     if (made !== undefined) {
@@ -143,8 +142,8 @@ export class FolderStore implements ObjectStore {
 
   /** The real path of a folder, which must lie within the root; undefined when it does not exist. */
   async #existing(folder: string): Promise<string | undefined> {
-    const root = await failing(() => realpath(this.#root));
-    const real = await failing(() => realpath(folder).catch(missing));
+    const root = await failing(() => fs.realpath(this.#root));
+    const real = await failing(() => fs.realpath(folder).catch(missing));
     if (real === undefined) {
       // The root exists, so the way up ends there. What is there already must lie within before more is made.
       await this.#existing(dirname(folder));
@@ -156,7 +155,7 @@ export class FolderStore implements ObjectStore {
 }
 
 async function openNew(path: string): Promise<SteadyFile> {
-  return new SteadyFile(await open(path, 'wx', 0o600));
+  return new SteadyFile(await fs.open(path, 'wx', 0o600));
 }
 
 /** Makes new folders durable, from `folder` up to the first that was made: a folder is there when the one above it says so. */
@@ -165,7 +164,7 @@ async function syncAbove(folder: string, made: string): Promise<void> {
 }
 
 async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
+  const folder = await fs.open(path, 'r');
   try {
     await folder.sync();
   } finally {

@@ -1,6 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync } from 'node:fs';
 import { sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /**
@@ -41,7 +40,7 @@ export function readAllowedFile(
 function pathOf(address: string, where: string): string {
   try {
     const url = new URL(address);
-    if (url.hostname === '' || url.hostname === 'localhost') return fileURLToPath(url);
+    if (url.hostname === '' || url.hostname === 'localhost') return Bun.fileURLToPath(url);
   } catch {
     // A path with an encoded slash or a null byte is none.
   }

@@ -2,7 +2,8 @@ import type { GenerationOutput } from '../../inference/generation/generate.ts';
 import type { OutputDelta } from '../../inference/generation/output-parser.ts';
 import type { GenerateEvent, TokenLogprob } from '../../model-host/operations/generate.ts';
 import type { CompletionLogprobs, CompletionsResponse } from '../../protocol/clients/completions.ts';
-import type { FinishReason, Usage } from '../../protocol/inference/generate.ts';
+import type { FinishReason } from '../../protocol/inference/finish-reasons.ts';
+import type { Usage } from '../../protocol/inference/generate.ts';
 import { type CompletionHead, usageOfOutputs } from '../inference/generation/completion-body.ts';
 import type { ChunkWriter } from '../inference/generation/streamed-answer.ts';
 

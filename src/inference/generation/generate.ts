@@ -5,7 +5,7 @@ import { specOfModel } from '../../model-host/model-spec.ts';
 import type { GenerateEvent, GenerateInput, GenerateResult } from '../../model-host/operations/generate.ts';
 import type { Priority } from '../../model-host/priority.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
-import type { FinishReason } from '../../protocol/inference/generate.ts';
+import type { FinishReason } from '../../protocol/inference/finish-reasons.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Inference } from '../inference.ts';
 import type { GenerationWatch } from './generation-metrics.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { GenerateResult } from '../../model-host/operations/generate.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { FinishReason } from '../../protocol/inference/generate.ts';
+import type { FinishReason } from '../../protocol/inference/finish-reasons.ts';
 
 /** The events of one generation. */
 export interface GenerationWatch {

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { finishReasons, generationUsageSchema, sharedMembers } from '../inference/generate.ts';
+import { finishReasons } from '../inference/finish-reasons.ts';
+import { generationUsageSchema, sharedMembers } from '../inference/generate.ts';
 import { optional } from '../inference/optional.ts';
 
 const tokens = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });

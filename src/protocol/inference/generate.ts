@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { contentPartSchema } from './content-parts.ts';
+import { finishReasons } from './finish-reasons.ts';
 import { optional } from './optional.ts';
 import { usageSchema } from './usage.ts';
 
@@ -178,10 +179,6 @@ const logprobsSchema = Type.Union([
     refusal: Type.Null(),
   }),
 ]);
-
-/** `content_filter` only from models elsewhere, whose provider has left something out. */
-export const finishReasons = ['stop', 'length', 'tool_calls', 'content_filter'] as const;
-export type FinishReason = (typeof finishReasons)[number];
 
 export const generationUsageSchema = Type.Composite([
   usageSchema,

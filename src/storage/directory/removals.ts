@@ -1,5 +1,4 @@
-import { renameSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { promises as fs, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
 import { type Service, supervise } from '../../lib/concurrency/supervise.ts';
@@ -55,7 +54,7 @@ export class Removals implements Service {
     let failure: unknown;
     for (let path = this.#waiting.shift(); path !== undefined && !signal.aborted; path = this.#waiting.shift()) {
       try {
-        await rm(path, { recursive: true, force: true });
+        await fs.rm(path, { recursive: true, force: true });
       } catch (error) {
         left.push(path);
         failure = error;

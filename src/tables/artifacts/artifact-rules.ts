@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { limits } from '../../config/limits.ts';
 import { type CheckedIndexConfig, sourceArtifactsOf } from '../../index-kinds/all-kinds.ts';
 import type { ArtifactConfig, ArtifactDefinition } from '../../index-kinds/configuration/artifact-config.ts';
@@ -129,7 +128,7 @@ export function newAmong(
 ): ArtifactConfig[] {
   return declared.filter((config) => {
     const known = present.find(({ name }) => name === config.name);
-    if (known && !isDeepStrictEqual(known.config, config)) {
+    if (known && !Bun.deepEquals(known.config, config, true)) {
       const message = `the table has an enrichment "${config.name}" with another configuration; give this one another name`;
       throw new ServiceError('already_exists', message);
     }

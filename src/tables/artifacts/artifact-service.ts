@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../access/principal.ts';
 import type { Enrichment } from '../../enrichment/enrichment.ts';
 import { isVectorIndex } from '../../index-kinds/all-kinds.ts';
@@ -48,7 +47,7 @@ export class ArtifactService {
         const message = `enrichment "${name}" belongs to the index "${known.index}"; drop the index to change it`;
         throw new ServiceError('already_exists', message);
       }
-      if (known && isDeepStrictEqual(known.config, config)) return;
+      if (known && Bun.deepEquals(known.config, config, true)) return;
       if (known) refuseIndexOver(name, indexesHeldBy(known.config, config, table), 'changed');
       checkArtifacts([config], table.artifacts);
       const row = newArtifact(config);

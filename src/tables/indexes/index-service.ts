@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { type Caller, requireWholeTable } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import type { Enrichment } from '../../enrichment/enrichment.ts';
@@ -112,7 +111,7 @@ export class IndexService {
       ]);
       const existing = table.indexes.find((index) => index.name === indexName);
       if (existing) {
-        if (isDeepStrictEqual(existing.config, config)) {
+        if (Bun.deepEquals(existing.config, config, true)) {
           return { created: false, config: shownIndexConfig(existing.config) };
         }
         const message = `there is an index "${indexName}" with another configuration; drop it first to change it, with "keep_vectors=true" to keep its vectors`;
@@ -144,7 +143,7 @@ export class IndexService {
   /** The default index again, after a drop. It has no other configuration than its own. */
   async #restoreText(tableName: string, requested: IndexConfig, primary: FullTextConfig) {
     const config: Record<string, unknown> = { ...primary, ...requested };
-    if (!isDeepStrictEqual(config, primary)) {
+    if (!Bun.deepEquals(config, primary, true)) {
       throw new ServiceError('already_exists', `"${primary.name}" is created without a configuration of its own`);
     }
     return { created: await this.#tables.restoreTextIndex(tableName), config: primary };

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -27,9 +26,9 @@ export async function checkColumnChange(
   named: (name: string) => Table,
   signal: AbortSignal,
 ): Promise<void> {
-  if (isDeepStrictEqual(table.settings.schema.document_schemas, next.document_schemas)) return;
+  if (Bun.deepEquals(table.settings.schema.document_schemas, next.document_schemas, true)) return;
   const known = relationalColumns(table.settings.schema);
-  const fresh = relationalColumns(next).filter((column) => !known.some((each) => isDeepStrictEqual(each, column)));
+  const fresh = relationalColumns(next).filter((column) => !known.some((each) => Bun.deepEquals(each, column, true)));
   using compiled = await CompiledSchema.compile(next);
   using leases = new DisposableStack();
   const targets = new Map<string, NamedTable>();

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { DurationError, parseDuration } from '../../lib/duration.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -76,7 +75,8 @@ export function nextSchema(requested: TableSchema, previous: TableSchema | undef
 
 function areSameTypes(previous: TableSchema, next: TableSchema): boolean {
   return (
-    isDeepStrictEqual(previous.document_schemas, next.document_schemas) && unnamedType(previous) === unnamedType(next)
+    Bun.deepEquals(previous.document_schemas, next.document_schemas, true) &&
+    unnamedType(previous) === unnamedType(next)
   );
 }
 

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
 import { mappedSchemaOf } from '../../index-kinds/all-kinds.ts';
 import { primaryIndexConfig, valuesIndexName } from '../../index-kinds/configuration/index-config.ts';
@@ -177,13 +176,14 @@ export class SchemaChange {
   /** Nothing that is indexed changes its meaning: rules for new fields are taken over by reopening the indexes. */
   async #replaceInPlace(table: Table, lease: TableLease, settings: TableSettings): Promise<void> {
     const next = settings.schema;
-    const remap = !isDeepStrictEqual(table.settings.schema.dynamic_templates, next.dynamic_templates);
+    const remap = !Bun.deepEquals(table.settings.schema.dynamic_templates, next.dynamic_templates, true);
     const mapped = ({ definition }: TableIndex, by: TableSchema) =>
       isValuesOnly(mappedSchemaOf(definition)) ? valuesOnly(by) : by;
     const isMapped = (index: TableIndex) =>
-      isDeepStrictEqual(
+      Bun.deepEquals(
         mappedSchemaOf(index.definition),
         mappingFor(index.config, mapped(index, table.settings.schema)),
+        true,
       );
     const followed = table.indexes.filter((index) => remap && isMapped(index));
     const { indexes } = await this.#storage.catalog.changeTable({

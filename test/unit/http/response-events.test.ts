@@ -3,7 +3,7 @@ import { itemId, placeOfItem } from '../../../src/http/clients/responses/item-id
 import { ResponseEvents } from '../../../src/http/clients/responses/response-events.ts';
 import type { OutputDelta } from '../../../src/inference/generation/output-parser.ts';
 import { remoteOutput } from '../../../src/inference/providers/remote/remote-output.ts';
-import type { FinishReason } from '../../../src/protocol/inference/generate.ts';
+import type { FinishReason } from '../../../src/protocol/inference/finish-reasons.ts';
 
 function ended(deltas: readonly OutputDelta[], finish: FinishReason) {
   const events = new ResponseEvents({ id: 'resp_1' }, () => 'x');

@@ -2,7 +2,7 @@ import type { GenerationOutput } from '../../../inference/generation/generate.ts
 import type { GenerationRequest } from '../../../inference/generation/generation-request.ts';
 import type { OutputDelta } from '../../../inference/generation/output-parser.ts';
 import type { GenerateEvent } from '../../../model-host/operations/generate.ts';
-import type { FinishReason } from '../../../protocol/inference/generate.ts';
+import type { FinishReason } from '../../../protocol/inference/finish-reasons.ts';
 import { type CompletionHead, logprobsBody, speculationOf, usageOfOutputs } from './completion-body.ts';
 import type { ChunkWriter } from './streamed-answer.ts';
 

@@ -2,7 +2,7 @@ import type { GenerationOptions, GenerationOutput } from '../../../inference/gen
 import type { GenerationRequest } from '../../../inference/generation/generation-request.ts';
 import type { Inference } from '../../../inference/inference.ts';
 import { isOpenAiPath, openAiError } from '../../../protocol/inference/error-body.ts';
-import type { FinishReason } from '../../../protocol/inference/generate.ts';
+import type { FinishReason } from '../../../protocol/inference/finish-reasons.ts';
 import { pathOf } from '../../listener/request-path.ts';
 import { LateStream } from '../../listener/streams/late-stream.ts';
 import type { RouteContext } from '../../routing/route.ts';

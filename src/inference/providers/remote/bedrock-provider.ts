@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../../protocol/inference/generate.ts';
+import type { FinishReason } from '../../../protocol/inference/finish-reasons.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';

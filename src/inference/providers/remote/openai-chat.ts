@@ -1,5 +1,6 @@
 import type { GenerateEvent, SpeculationReport, TokenLogprob } from '../../../model-host/operations/generate.ts';
-import { type FinishReason, finishReasons, type SpeculationBody } from '../../../protocol/inference/generate.ts';
+import { type FinishReason, finishReasons } from '../../../protocol/inference/finish-reasons.ts';
+import type { SpeculationBody } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';

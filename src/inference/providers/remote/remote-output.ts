@@ -1,5 +1,5 @@
 import type { GenerateResult } from '../../../model-host/operations/generate.ts';
-import type { FinishReason } from '../../../protocol/inference/generate.ts';
+import type { FinishReason } from '../../../protocol/inference/finish-reasons.ts';
 import type { GenerationOutput } from '../../generation/generate.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';
 
