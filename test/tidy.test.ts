@@ -139,8 +139,10 @@ const bans: readonly Ban[] = [
     except: /^src\/(cli\/|main\.ts$|model-host\/child\/host-child\.ts$)/,
   },
   { pattern: /'elysia'/, use: 'defineRoute', except: /^src\/(http\/|server\/|loaded-later\.ts$)/ },
-  // It loads the streams of Node, which a start would wait for.
+  // A start would wait for what these load.
   { pattern: /'node:crypto'/, use: 'Bun.CryptoHasher or lib/random-bytes.ts', except: /^src\/http\/listener\/tls\// },
+  { pattern: /'node:fs\/promises'/, use: 'promises of node:fs', except: /^$/ },
+  { pattern: /'node:url'/, use: 'Bun.fileURLToPath() and Bun.pathToFileURL()', except: /^$/ },
   { pattern: /@ts-ignore|@ts-nocheck/, use: '@ts-expect-error with a reason, or the right type', except: /^$/ },
   { pattern: /\b(?:TODO|FIXME|XXX)\b/, use: 'an issue', except: /^$/ },
   { pattern: /import\.meta\.url\)\.pathname/, use: 'Bun.fileURLToPath()', except: /^$/ },

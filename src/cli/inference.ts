@@ -23,11 +23,12 @@ const inferenceOptions: OptionName[] = [
 /** `sundew inference serve`: the inference plane alone, without storage. */
 export function inferenceVerb(load: () => Promise<StartServer>): Verb {
   const serve = async (context: VerbContext) => {
-    const { config } = configOf(context);
+    const loaded = configOf(context);
+    const { config } = loaded;
     refuseUnheard(config);
     const { allowInsecurePublicBind } = config;
     const address = await listenAddress(context.args.flags.get('--listen') ?? defaultListen, allowInsecurePublicBind);
-    return await runServer(context, address, load);
+    return await runServer(context, { loaded, address, load });
   };
   return verbOfActions(
     {

@@ -22,11 +22,11 @@ export function serveVerb(load: () => Promise<StartServer>): Verb {
     takesNoWords: true,
     flags: configFlags(),
     async run(context) {
-      const { config } = configOf(context);
-      const { host, port, allowInsecurePublicBind, authEnabled } = config;
-      const tls = tlsFilesOf(config);
+      const loaded = configOf(context);
+      const { host, port, allowInsecurePublicBind, authEnabled } = loaded.config;
+      const tls = tlsFilesOf(loaded.config);
       const address = await addressOf({ host, port }, allowInsecurePublicBind || authEnabled);
-      return await runServer(context, address, load, tls);
+      return await runServer(context, { loaded, address, load, tls });
     },
   };
 }
@@ -38,14 +38,16 @@ async function addressOf(address: ListenAddress, allowPublic: boolean): Promise<
   return await bindAddress(address, allowPublic);
 }
 
+interface ServerToRun {
+  /** The configuration of the command line. */
+  readonly loaded: LoadedConfig;
+  readonly address: ListenAddress;
+  readonly load: () => Promise<StartServer>;
+  readonly tls?: TlsFiles | undefined;
+}
+
 /** Opens the port, then everything else, and serves until a signal or a fault ends it. */
-export async function runServer(
-  context: VerbContext,
-  address: ListenAddress,
-  load: () => Promise<StartServer>,
-  tls?: TlsFiles,
-): Promise<number> {
-  const loaded = configOf(context);
+export async function runServer(context: VerbContext, { loaded, address, load, tls }: ServerToRun): Promise<number> {
   limitsOf(loaded.config);
   const logger = loggerOf(loaded, systemClock);
   const config = new RunningConfig(loaded, () => configOf(context));

@@ -1,5 +1,4 @@
 import { promises as fs } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
 
 /** The header of a write-ahead log of SQLite: every frame that counts has its salts (file format, 4.1). */
 const headerBytes = 32;
@@ -30,7 +29,7 @@ export async function copyLog(
 }
 
 /** Fewer bytes where there is no whole header. */
-async function headerOf(file: FileHandle): Promise<Buffer> {
+async function headerOf(file: fs.FileHandle): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(headerBytes), 0, headerBytes, 0);
   return buffer.subarray(0, bytesRead);
 }

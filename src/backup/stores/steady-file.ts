@@ -1,6 +1,6 @@
-import type { FileHandle } from 'node:fs/promises';
+import type { promises } from 'node:fs';
 
-type WrittenFile = Pick<FileHandle, 'write' | 'datasync' | 'sync' | 'close'>;
+type WrittenFile = Pick<promises.FileHandle, 'write' | 'datasync' | 'sync' | 'close'>;
 
 /** Bytes that are written before they are synced. */
 export const syncBytes = 8 * 1_024 * 1_024;
