@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs';
 import { ConfigError } from '../config/config-error.ts';
 import { limits } from '../config/limits.ts';
 import { type LoadedConfig, limitsOf } from '../config/load.ts';
@@ -101,14 +102,19 @@ function loggerOf({ config }: LoadedConfig, clock: Clock): Logger {
   const { logLevel: level, logFormat } = config;
   return createLogger({
     level,
-    // Asked with the first line, after the port is open: the stream takes the runtime ten milliseconds to load.
+    // Asked with the first line, after the port is open.
     get format() {
       if (logFormat !== 'auto') return logFormat;
-      return process.stderr.isTTY ? 'text' : 'json';
+      return isTerminal() ? 'text' : 'json';
     },
     clock,
     write: writeToStandardError,
   });
+}
+
+/** Only for a device is the stream asked, which takes the runtime ten milliseconds to load. */
+function isTerminal(): boolean {
+  return fstatSync(2).isCharacterDevice() && process.stderr.isTTY;
 }
 
 /** Throws `ConfigError` for a certificate without its key. */
