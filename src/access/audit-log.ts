@@ -1,4 +1,15 @@
-import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import type { Clock } from '../lib/clock.ts';
 import { minuteMs } from '../lib/units.ts';
 
@@ -27,8 +38,10 @@ interface Deps {
   readonly fileBytesMax: number;
   /** Files besides the current one. */
   readonly filesKept: number;
-  /** Told of the first line of a row of lines that could not be written. */
-  readonly onFailed: (error: unknown) => void;
+  /** Told of each line that could not be written, and of each that made a file too large that could not be put aside. */
+  readonly onFailed: (failed: 'writing' | 'rotating', error: unknown) => void;
+  /** Told of every other line. */
+  readonly onWritten: () => void;
 }
 
 /** Requests of strangers that are written in a minute; anybody can send them. */
@@ -37,17 +50,17 @@ const strangersPerMinute = 60;
 /**
  * Records of who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the system before
  * its request is answered, so it outlives a kill of the process. A line that cannot be written fails no request; the next one
- * tells by `lost` how many there were.
+ * tells by `lost` how many there were. A file that is moved away or removed is begun again by the next line; one that cannot be put
+ * aside grows on.
  */
 export class AuditLog {
   readonly #deps: Deps;
-  #descriptor: number | undefined;
-  #bytes = 0;
+  #file: { readonly descriptor: number; readonly device: number; readonly inode: number } | undefined;
   #minuteStartMs = Number.NEGATIVE_INFINITY;
   #strangers = 0;
   #suppressed = 0;
   #lost = 0;
-  /** The file ends within a line: the disk was full, or the machine went down. */
+  /** The file ends within a line: the machine went down. */
   #isTorn = false;
 
   /** Throws when the file cannot be opened. */
@@ -58,7 +71,7 @@ export class AuditLog {
 
   /** A stranger has given no credential that is valid: such lines are bounded. */
   record(entry: AuditEntry, { isStranger = false } = {}): void {
-    const { clock, onFailed } = this.#deps;
+    const { clock, onFailed, onWritten } = this.#deps;
     if (isStranger && this.#isSuppressed(clock.monotonicMs())) return;
     const counts = {
       ...(this.#suppressed > 0 ? { suppressed: this.#suppressed } : {}),
@@ -66,19 +79,19 @@ export class AuditLog {
     };
     const line = `${JSON.stringify({ ts: new Date(clock.nowMs()).toISOString(), ...entry, ...counts })}\n`;
     try {
-      this.#write(line);
+      if (this.#write(line)) onWritten();
       this.#suppressed = 0;
       this.#lost = 0;
     } catch (error) {
-      if (this.#lost === 0) onFailed(error);
+      onFailed('writing', error);
       this.#lost += 1;
       this.#forgetFile();
     }
   }
 
   close(): void {
-    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
-    this.#descriptor = undefined;
+    if (this.#file !== undefined) closeSync(this.#file.descriptor);
+    this.#file = undefined;
   }
 
   /** The next line looks at what the file has become. */
@@ -88,7 +101,7 @@ export class AuditLog {
     } catch {
       // The descriptor is gone all the same.
     }
-    this.#descriptor = undefined;
+    this.#file = undefined;
   }
 
   #isSuppressed(nowMs: number): boolean {
@@ -102,36 +115,56 @@ export class AuditLog {
     return true;
   }
 
-  #write(line: string): void {
-    this.#open();
-    if (this.#bytes > 0 && this.#bytes + Buffer.byteLength(line) > this.#deps.fileBytesMax) this.#rotate();
-    const descriptor = this.#open();
-    const bytes = Buffer.from(this.#isTorn ? `\n${line}` : line);
-    this.#bytes += bytes.length;
-    const written = writeSync(descriptor, bytes);
-    if (written < bytes.length) throw new Error('the audit log took only a part of a line');
+  /** Returns whether the files are within their bounds. */
+  #write(line: string): boolean {
+    let { descriptor, bytes } = this.#open();
+    const isFull = bytes > 0 && bytes + Buffer.byteLength(line) > this.#deps.fileBytesMax;
+    const isBounded = !isFull || this.#isRotated();
+    if (isFull) ({ descriptor, bytes } = this.#open());
+    const whole = Buffer.from(this.#isTorn ? `\n${line}` : line);
+    if (writeSync(descriptor, whole) < whole.length) {
+      ftruncateSync(descriptor, bytes);
+      throw new Error('the disk took only a part of a line');
+    }
     this.#isTorn = false;
+    return isBounded;
   }
 
-  #open(): number {
-    if (this.#descriptor === undefined) {
-      this.#descriptor = openSync(this.#deps.path, 'a+', 0o600);
-      this.#bytes = fstatSync(this.#descriptor).size;
-      const last = Buffer.alloc(1);
-      this.#isTorn =
-        this.#bytes > 0 && readSync(this.#descriptor, last, 0, 1, this.#bytes - 1) === 1 && last[0] !== 0x0a;
+  /** The file at the path and its size, opened where it is not the one that is open. */
+  #open(): { descriptor: number; bytes: number } {
+    const { path } = this.#deps;
+    const found = statSync(path, { throwIfNoEntry: false });
+    const held = this.#file;
+    if (held !== undefined && found?.ino === held.inode && found.dev === held.device) {
+      return { descriptor: held.descriptor, bytes: found.size };
     }
-    return this.#descriptor;
+    this.#forgetFile();
+    const descriptor = openSync(path, 'a+', 0o600);
+    const { dev: device, ino: inode, size } = fstatSync(descriptor);
+    this.#file = { descriptor, device, inode };
+    const last = Buffer.alloc(1);
+    this.#isTorn = size > 0 && readSync(descriptor, last, 0, 1, size - 1) === 1 && last[0] !== 0x0a;
+    return { descriptor, bytes: size };
+  }
+
+  /** A file that cannot be put aside is better too large than without the lines that follow. */
+  #isRotated(): boolean {
+    try {
+      this.#rotate();
+      return true;
+    } catch (error) {
+      this.#deps.onFailed('rotating', error);
+      return false;
+    }
   }
 
   #rotate(): void {
     const { path, filesKept } = this.#deps;
-    this.close();
-    rmSync(`${path}.${filesKept}`, { force: true });
     for (let place = filesKept - 1; place >= 1; place -= 1) renameIfPresent(`${path}.${place}`, `${path}.${place + 1}`);
     if (filesKept > 0) renameIfPresent(path, `${path}.1`);
     else rmSync(path, { force: true });
-    this.#open();
+    // Fewer may be kept than before the last start.
+    for (let place = filesKept + 1; existsSync(`${path}.${place}`); place += 1) rmSync(`${path}.${place}`);
   }
 }
 

@@ -4,7 +4,7 @@
  * `log_damaged` a write-ahead log that lacks acknowledged writes; `documents_damaged` single rows; `redo_pending` a
  * committed write that a range has yet to take; `writes_refused` the file of a range, or the catalog, that takes no writes while the
  * disk takes others; `index_failed` an index that a fault has closed; `index_unwritten` an index whose checkpoint cannot be written, and
- * that is searched all the same.
+ * that is searched all the same; `audit_failed` the audit log, which lacks lines or has outgrown its bounds.
  */
 export const faultKinds = [
   'disk_full',
@@ -17,6 +17,7 @@ export const faultKinds = [
   'writes_refused',
   'index_failed',
   'index_unwritten',
+  'audit_failed',
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 

@@ -88,7 +88,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   const audit = openAudit({
     config: () => config.config,
     clock,
-    logger: logger.component('access'),
+    health: database.health,
     clientOf: (request) => socket?.clientOf(request),
   });
   opened.defer(() => audit?.close());

@@ -6,13 +6,13 @@ import type { Config } from '../../config/options.ts';
 import type { Exchange } from '../../http/listener/exchange.ts';
 import type { Route } from '../../http/routing/route.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Health } from '../../observability/health.ts';
 
 interface Deps {
   /** As it is now: `audit.reads` can be reloaded. */
   readonly config: () => Config;
   readonly clock: Clock;
-  readonly logger: Logger;
+  readonly health: Health;
   readonly clientOf: (request: Request) => string | undefined;
 }
 
@@ -24,11 +24,16 @@ interface Audit {
 const fileName = 'audit.jsonl';
 const none = 'none';
 
+const failures = {
+  writing: 'the audit log cannot be written; requests are answered without it',
+  rotating: 'the file of the audit log cannot be put aside and grows beyond its size',
+};
+
 /**
  * The audit log of a server with authentication, or of one that is told where to keep it; undefined where there is none. Throws
  * `ConfigError` where its file cannot be written.
  */
-export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | undefined {
+export function openAudit({ config, clock, health, clientOf }: Deps): Audit | undefined {
   const { auditFile, auditFileBytes, auditFilesKept, authEnabled, dataDir } = config();
   const path = auditFile ?? (authEnabled ? join(dataDir, fileName) : none);
   if (path === none) return undefined;
@@ -38,7 +43,11 @@ export function openAudit({ config, clock, logger, clientOf }: Deps): Audit | un
       clock,
       fileBytesMax: auditFileBytes,
       filesKept: auditFilesKept,
-      onFailed: (error) => logger.error('the audit log cannot be written; requests are answered without it', {}, error),
+      onFailed(failed, error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        health.raise({ kind: 'audit_failed', blocks: 'nothing', message: failures[failed], details: { reason } });
+      },
+      onWritten: () => health.clear('audit_failed'),
     });
   });
   return {

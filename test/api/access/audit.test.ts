@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type GuardedServer, startGuardedServer, table } from '../../support/access.ts';
 import { startTestServer } from '../../support/test-server.ts';
@@ -54,6 +54,20 @@ describe('the audit log of a server', () => {
     const text = JSON.stringify(lines);
     for (const hidden of ['in the body', credential.slice(40, 60), 'password of ann'])
       expect(text).not.toContain(hidden);
+  });
+
+  test('is a fault of the node while it cannot be written', async () => {
+    await using guarded = await startGuardedServer();
+    const path = join(guarded.server.directory, 'audit.jsonl');
+    const health = async () => (await guarded.asAdmin('GET', '/db/v1/status')).body.health;
+    rmSync(path);
+    mkdirSync(path);
+    await guarded.asAdmin('POST', '/db/v1/tables/books', {});
+    expect(await health()).toBe('degraded');
+    rmSync(path, { recursive: true });
+    await guarded.asAdmin('DELETE', '/db/v1/tables/books');
+    expect(await health()).toBe('healthy');
+    expect(linesOf(guarded)).toMatchObject([{ method: 'DELETE', lost: 1 }]);
   });
 
   test('is not filled by who gives no right credential, whatever it asks for and however it is refused', async () => {

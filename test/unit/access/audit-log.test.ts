@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AuditEntry, AuditLog } from '../../../src/access/audit-log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
@@ -7,10 +7,19 @@ import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const entry: AuditEntry = { request_id: 'r', user: 'ann', method: 'PUT', route: '/x', status: 200 };
 
-function opened(directory: string, clock = new FakeClock(), failures: unknown[] = []) {
+/** Adds to `events` what the log tells, but for repetitions. */
+function opened(directory: string, events: string[] = [], filesKept = 2) {
   const path = join(directory, 'audit.jsonl');
-  const onFailed = (error: unknown) => void failures.push(error);
-  return { path, log: new AuditLog({ path, clock, fileBytesMax: 1_000, filesKept: 2, onFailed }) };
+  const tell = (event: string) => void (events.at(-1) === event || events.push(event));
+  const log = new AuditLog({
+    path,
+    clock: new FakeClock(),
+    fileBytesMax: 1_000,
+    filesKept,
+    onFailed: tell,
+    onWritten: () => tell('written'),
+  });
+  return { path, log };
 }
 
 const linesOf = (path: string) =>
@@ -51,7 +60,14 @@ describe('the audit log', () => {
     using directory = new TemporaryDirectory();
     const clock = new FakeClock();
     const path = join(directory.path, 'audit.jsonl');
-    const log = new AuditLog({ path, clock, fileBytesMax: 1_000_000, filesKept: 2, onFailed: () => undefined });
+    const log = new AuditLog({
+      path,
+      clock,
+      fileBytesMax: 1_000_000,
+      filesKept: 2,
+      onFailed: () => undefined,
+      onWritten: () => undefined,
+    });
     for (let number = 0; number < 100; number += 1) {
       log.record({ ...entry, status: number % 2 === 0 ? 401 : 429 }, { isStranger: true });
     }
@@ -65,22 +81,59 @@ describe('the audit log', () => {
     expect(lines[62]).not.toHaveProperty('suppressed');
   });
 
-  test('that cannot be written fails no request, and says so once', () => {
+  test('that cannot be written fails no request, and counts the lines that it lacks', () => {
     using directory = new TemporaryDirectory();
-    const failures: unknown[] = [];
-    const { log, path } = opened(directory.path, new FakeClock(), failures);
-    // A directory in the place of the file that is put aside.
-    mkdirSync(join(`${path}.1`, 'x'), { recursive: true });
-    mkdirSync(join(`${path}.2`, 'x'), { recursive: true });
+    const events: string[] = [];
+    const { log, path } = opened(directory.path, events);
+    log.record(entry);
+    rmSync(path);
+    mkdirSync(path);
     for (let number = 0; number < 40; number += 1) log.record(entry);
-    expect(failures).toHaveLength(1);
-    for (const end of ['.1', '.2']) rmSync(`${path}${end}`, { recursive: true });
-    log.record({ ...entry, user: 'after' });
-    log.record({ ...entry, user: 'later' });
+    rmSync(path, { recursive: true });
+    for (const user of ['after', 'later']) log.record({ ...entry, user });
     log.close();
     const [after, later] = linesOf(path);
-    expect(after).toMatchObject({ user: 'after', lost: 40 - linesOf(`${path}.1`).length });
+    expect(after).toMatchObject({ user: 'after', lost: 40 });
     expect(later).not.toHaveProperty('lost');
+    expect(events).toEqual(['written', 'writing', 'written']);
+  });
+
+  test('grows on while its file cannot be put aside, without a line lost', () => {
+    using directory = new TemporaryDirectory();
+    const events: string[] = [];
+    const { log, path } = opened(directory.path, events);
+    // Directories in the places of the files that are put aside.
+    for (const end of ['.1', '.2']) mkdirSync(join(`${path}${end}`, 'x'), { recursive: true });
+    for (let number = 0; number < 40; number += 1) log.record(entry);
+    expect(linesOf(path)).toHaveLength(40);
+    for (const end of ['.1', '.2']) rmSync(`${path}${end}`, { recursive: true });
+    log.record(entry);
+    log.close();
+    expect(['.1', ''].map((end) => linesOf(`${path}${end}`).length)).toEqual([40, 1]);
+    expect(events).toEqual(['written', 'rotating', 'written']);
+  });
+
+  test('begins its file again that is removed or moved away', () => {
+    using directory = new TemporaryDirectory();
+    const { log, path } = opened(directory.path);
+    log.record({ ...entry, user: 'first' });
+    renameSync(path, `${path}.old`);
+    log.record({ ...entry, user: 'second' });
+    expect([`${path}.old`, path].map((each) => linesOf(each).map(({ user }) => user))).toEqual([['first'], ['second']]);
+    rmSync(path);
+    log.record({ ...entry, user: 'third' });
+    log.close();
+    expect(linesOf(path).map(({ user }) => user)).toEqual(['third']);
+  });
+
+  test('removes files beyond those that it may keep since its last start', () => {
+    using directory = new TemporaryDirectory();
+    for (const filesKept of [3, 1]) {
+      const { log } = opened(directory.path, [], filesKept);
+      for (let number = 0; number < 40; number += 1) log.record(entry);
+      log.close();
+    }
+    expect(readdirSync(directory.path).sort()).toEqual(['audit.jsonl', 'audit.jsonl.1']);
   });
 
   test('begins a line of its own behind one that a full disk has cut', () => {
