@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { buildNative, nativeIsCurrent } from './build-native.ts';
 import { buildBundleApart, bundleIsCurrent } from './bundle.ts';
+import { lockFile } from './lock-file.ts';
 
 // This file runs on a bare checkout: nothing outside the runtime and this folder may be imported.
 
@@ -39,7 +40,11 @@ function stepsFor(purpose: Purpose): Step[] {
  * to be done; throws an Error with one sentence that says what is missing and how to get it.
  */
 export async function setUp(purpose: Purpose): Promise<boolean> {
-  const missing = stepsFor(purpose).filter(({ isDone }) => !isDone());
+  const steps = stepsFor(purpose);
+  if (steps.every(({ isDone }) => isDone())) return false;
+  // Two starts at one time would make the same files.
+  using _alone = await lockFile(`${root}build/set-up.lock`, () => progress('waiting for another one of this checkout'));
+  const missing = steps.filter(({ isDone }) => !isDone());
   for (const [at, { name, run }] of missing.entries()) {
     progress(`${at + 1} of ${missing.length}: ${name}`);
     await run();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { createPrivateKey } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readTls, type TlsMaterial } from '../../src/http/listener/tls/tls-files.ts';
@@ -62,13 +63,14 @@ describe('TLS', () => {
   test('goes on with another certificate while requests of the one before are finished', async () => {
     const wait = Promise.withResolvers<void>();
     await using server = listening(material('first'), wait.promise);
-    const pending = ask(server.url, '/slow', 'first');
+    const pending = fetch(`${server.url}/slow`, { tls: { ca: pem('first.cert') } });
     while (server.app.inFlight.count === 0) await new Promise((resolve) => setImmediate(resolve));
     server.listener.useTls(material('second'));
     for (let i = 0; i < 20; i += 1) expect(await ask(server.url, '/fast', 'second')).toBe('fast');
     expect(await ask(server.url, '/fast', 'first')).toBe('refused');
     wait.resolve();
-    expect(await pending).toBe('slow');
+    const answer = await pending;
+    expect([answer.headers.get('connection'), await answer.json()]).toEqual(['close', 'slow']);
   });
 
   test('asks clients for a certificate of their authority', async () => {
@@ -77,6 +79,33 @@ describe('TLS', () => {
       ask(server.url, '/fast', 'first', client),
     );
     expect(await Promise.all(answers)).toEqual(['refused', 'fast', 'refused']);
+  });
+});
+
+describe('files', () => {
+  test('are read whole: a fault is told with the file that has it', () => {
+    using directory = new TemporaryDirectory();
+    const files = Object.fromEntries(
+      ['cert', 'key', 'ca'].map((part) => [part, join(directory.path, `${part}.pem`)]),
+    ) as { cert: string; key: string; ca: string };
+    const damaged = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+    const faultWith = (cert: string, key: string, ca: string) => {
+      for (const [part, text] of Object.entries({ cert, key, ca }))
+        writeFileSync(join(directory.path, `${part}.pem`), text);
+      try {
+        return readTls(files).ca === ca ? 'none' : 'other';
+      } catch (error) {
+        return (error as Error).message.replace(`${directory.path}/`, '');
+      }
+    };
+    const [cert, key, ca] = [pem('first.cert'), pem('first.key'), pem('client.cert')];
+    const locked = createPrivateKey(key);
+    const exported = { format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' } as const;
+    expect(faultWith(cert + ca, key, ca + cert)).toBe('none');
+    expect(faultWith(cert + damaged, key, ca)).toBe('cert.pem cannot be used for TLS: it is not PEM');
+    expect(faultWith(cert, key, ca + damaged)).toBe('ca.pem cannot be used for TLS: it is not PEM');
+    expect(faultWith(cert, key, '')).toBe('ca.pem cannot be used for TLS: it has no certificate');
+    expect(faultWith(cert, locked.export({ type: 'pkcs8', ...exported }), ca)).toContain('a passphrase protects it');
   });
 });
 

@@ -51,6 +51,8 @@ export class InFlightRequest {
   takesLong = false;
   /** Whether its connection was given more time than an idle one has. */
   isExtended = false;
+  /** Its connection is closed behind its answer. */
+  isLast = false;
   #stop: AbortController | undefined;
   #signal: AbortSignal | undefined;
   #expired: ServiceError | undefined;
@@ -133,6 +135,11 @@ export class InFlightRequests {
   /** From now on every new request is answered `unavailable`. */
   refuseNew(): void {
     this.#refusal = new ServiceError('unavailable', 'the server is stopping; connect to it again in a moment');
+  }
+
+  /** The connections of open requests are closed behind their answers. */
+  endConnections(): void {
+    for (const entry of this.#open) entry.isLast = true;
   }
 
   /** Counts a request until its `end`, or throws `unavailable` while stopping or full. */

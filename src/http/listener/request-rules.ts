@@ -297,7 +297,8 @@ export class RequestRules implements ExchangeHost {
     // The headers of a response are asked for only where something is added: the runtime then has to build them.
     if (isInferenceRoute(exchange.route)) addInferenceHeaders(response.headers, durationMs, this.#options.permits);
     // The runtime closes the socket when asked to, but does not say so.
-    if (this.inFlight.draining || wantsClose(exchange.request)) response.headers.set('connection', 'close');
+    if (this.inFlight.draining || exchange.isLast || wantsClose(exchange.request))
+      response.headers.set('connection', 'close');
     if (exchange.openToOrigin !== undefined) openTo(exchange.openToOrigin, response.headers);
     exchange.response = response;
     return response;

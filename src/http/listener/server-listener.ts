@@ -49,8 +49,8 @@ export class ServerListener {
   }
 
   /**
-   * Encrypts new connections with another certificate, with no moment in which none is accepted. Throws when it cannot
-   * be used; the one before then stays.
+   * Encrypts new connections with another certificate, with no moment in which none is accepted. Those that wait for another
+   * request are closed, the others behind their answers. Throws when it cannot be used; the one before then stays.
    */
   useTls(tls: TlsMaterial): void {
     const next = this.#listen(this.#server.hostname ?? '127.0.0.1', this.port, tls);
@@ -58,6 +58,7 @@ export class ServerListener {
     this.#server = next;
     this.#tls = tls;
     this.#earlier.add(before);
+    this.#app?.inFlight.endConnections();
     before
       .stop(false)
       .catch(() => {})

@@ -22,11 +22,22 @@ export function readTls(files: TlsFiles): TlsMaterial {
   const cert = readPem(files.cert);
   const key = readPem(files.key);
   const ca = files.ca === undefined ? undefined : readPem(files.ca);
-  const certificate = parsed(files.cert, () => new X509Certificate(cert));
+  const certificate = firstOf(files.cert, cert);
+  if (/^(-----BEGIN |Proc-Type: .*)ENCRYPTED/m.test(key)) {
+    throw new Error(`${files.key} cannot be used for TLS: a passphrase protects it; write it without one`);
+  }
   const privateKey = parsed(files.key, () => createPrivateKey(key));
-  if (ca !== undefined) parsed(files.ca ?? '', () => new X509Certificate(ca));
+  if (files.ca !== undefined && ca !== undefined) firstOf(files.ca, ca);
   if (!certificate.checkPrivateKey(privateKey)) throw new Error(`${files.key} is not the key of ${files.cert}`);
   return { cert, key, ca };
+}
+
+/** The first certificate of a file, all of which are looked at: the runtime names no file, and passes over some of them. */
+function firstOf(path: string, text: string): X509Certificate {
+  const texts = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? [];
+  const [first] = parsed(path, () => texts.map((each) => new X509Certificate(each)));
+  if (first === undefined) throw new Error(`${path} cannot be used for TLS: it has no certificate`);
+  return first;
 }
 
 function readPem(path: string): string {
