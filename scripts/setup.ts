@@ -1,7 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { buildNative, nativeIsCurrent } from './build-native.ts';
 import { buildBundleApart, bundleIsCurrent } from './bundle.ts';
-import { lockFile } from './lock-file.ts';
 
 // This file runs on a bare checkout: nothing outside the runtime and this folder may be imported.
 
@@ -42,15 +41,16 @@ function stepsFor(purpose: Purpose): Step[] {
 export async function setUp(purpose: Purpose): Promise<boolean> {
   const steps = stepsFor(purpose);
   if (steps.every(({ isDone }) => isDone())) return false;
-  // Two starts at one time would make the same files.
+  // Two starts at one time would make the same files. Loaded here: most starts have nothing to set up.
+  const { lockFile } = await import('./lock-file.ts');
   using _alone = await lockFile(`${root}build/set-up.lock`, () => progress('waiting for another one of this checkout'));
   const missing = steps.filter(({ isDone }) => !isDone());
   for (const [at, { name, run }] of missing.entries()) {
     progress(`${at + 1} of ${missing.length}: ${name}`);
     await run();
   }
-  if (missing.length > 0) progress('ready');
-  return missing.length > 0;
+  progress('ready');
+  return true;
 }
 
 /** The installed file holds the purpose and the hash of the lock file: packages for `developing` serve both. */

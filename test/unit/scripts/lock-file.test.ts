@@ -7,12 +7,14 @@ test('a lock is held by one at a time, and the next one is told that it waits', 
   using directory = new TemporaryDirectory();
   const path = join(directory.path, 'build', 'lock');
   const events: string[] = [];
-  const work = async (name: string) => {
-    using _lock = await lockFile(path, () => void events.push(`${name} waits`));
-    events.push(`${name} begins`);
-    await Bun.sleep(50);
-    events.push(`${name} ends`);
-  };
-  await Promise.all([work('first'), work('second')]);
-  expect(events).toEqual(['first begins', 'second waits', 'first ends', 'second begins', 'second ends']);
+  const first = await lockFile(path, () => void events.push('first waits'));
+  const second = lockFile(path, () => void events.push('second waits')).then((lock) => {
+    events.push('second begins');
+    return lock;
+  });
+  await Bun.sleep(150);
+  events.push('first ends');
+  first[Symbol.dispose]();
+  (await second)[Symbol.dispose]();
+  expect(events).toEqual(['second waits', 'first ends', 'second begins']);
 });
