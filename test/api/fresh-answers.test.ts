@@ -62,6 +62,19 @@ describe('between a write and its index', () => {
     expect(hits.total).toEqual({ value: 1, relation: 'exact' });
   });
 
+  test.each([{}, { aggregations }])('a page is full however many hits before it are gone, with %j', async (more) => {
+    const many = Object.fromEntries(
+      Array.from({ length: 300 }, (_, n) => [`gone${n}`, { text: 'soup', kind: 'a', n }]),
+    );
+    await batch({ inserts: { ...many, last: { text: 'soup', kind: 'a', n: 300 } }, sync_level: 'full_text' });
+    await batch({ deletes: Object.keys(many) });
+    const soup = { full_text_search: { match: 'soup', field: 'text' }, order_by: [{ field: 'n' }], limit: 1 };
+    const { hits, partial } = await query({ ...soup, ...more });
+    expect(hits.hits.map(({ _id }) => _id)).toEqual(['last']);
+    expect(hits.total).toEqual({ value: 1, relation: 'exact' });
+    expect(partial).toBeUndefined();
+  });
+
   test('a page that cannot see new rows yet claims no exact total', async () => {
     await batch({ inserts: { fourth: { text: 'amber', kind: 'c' } } });
     expect((await query(amber)).hits.total).toEqual({ value: 3, relation: 'gte' });

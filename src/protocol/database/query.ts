@@ -380,7 +380,7 @@ export const queryResult = Type.Object({
     Type.Boolean({
       description:
         'True: not all documents were looked at, because the time was over, an index is still replaying what it ' +
-        'showed before a restart, or it was built while something stored was damaged, such as a document or a ' +
+        'showed before a restart or is too far behind what was written, or it was built while something stored was damaged, such as a document or a ' +
         'vector, which it lacks.',
     }),
   ),

@@ -34,19 +34,22 @@ interface PlannedSearch {
 /** An answer whose page was checked against the stored rows. */
 interface CheckedAnswer {
   executed: ExecutedQuery;
-  /** The aggregations count rows as the indexes show them, and the page has some that have changed since. */
-  contradicts: boolean;
+  /**
+   * The indexes are too far behind for it: the page has rows that have changed since the aggregations counted them, or so many hits
+   * have gone that it is not full though there are more.
+   */
+  isBehind: boolean;
 }
 
 /** Native calls that one page may take when writes keep invalidating its hits. */
 const refillRoundsMax = 6;
-/** Searches of one query whose aggregations contradict its page. */
+/** Searches of one query whose indexes are too far behind. */
 const consistentAttemptsMax = 3;
 
 /**
  * Runs a planned query and fills its page. Hits that turn out stale are replaced by the next ones, so that a page is
  * short only when there are no more matches. Page, total and aggregations never contradict one another: where the page
- * shows that the aggregations are behind, the indexes are waited for and the query runs again.
+ * shows that the indexes are too far behind, they are waited for and the query runs again.
  */
 export async function executeQuery(
   search: PlannedSearch,
@@ -58,8 +61,8 @@ export async function executeQuery(
   const heads = freshness.heads();
   await waitForUnchecked(search.plan, target, heads);
   for (let attempt = 1; ; attempt += 1) {
-    const { executed, contradicts } = await answer(search, target, run, caller, heads);
-    if (!contradicts) return executed;
+    const { executed, isBehind } = await answer(search, target, run, caller, heads);
+    if (!isBehind) return executed;
     const isShown = attempt < consistentAttemptsMax && (await freshness.waitUntilShown(freshness.heads()));
     if (!isShown) return { ...executed, isPartial: true };
   }
@@ -102,7 +105,8 @@ async function answer(
     const { hits, droppedScore } = page;
     const dropped = hitCount(native) - hits.length;
     const exhausted = hitCount(native) < limit || native.isPartial;
-    if (hits.length < plan.limit && !exhausted && dropped > 0 && round < refillRoundsMax) {
+    const isShort = hits.length < plan.limit && !exhausted && dropped > 0;
+    if (isShort && round < refillRoundsMax) {
       limit += dropped * 2;
       continue;
     }
@@ -124,7 +128,7 @@ async function answer(
       aggregations: aggregated?.aggregations,
       profile: native.profile,
     };
-    return { executed, contradicts: aggregated !== undefined && (gone > 0 || page.changed > 0) };
+    return { executed, isBehind: isShort || (aggregated !== undefined && (gone > 0 || page.changed > 0)) };
   }
 }
 

@@ -105,6 +105,30 @@ describe('a page that is filled again', () => {
   });
 });
 
+test('a page that is not full though there are more hits is partial, unless the indexes show by then what has gone', async () => {
+  const ask = async (waits: boolean) => {
+    let isShown = false;
+    const waitUntilShown = async () => {
+      isShown = waits;
+      return waits;
+    };
+    const [range] = target.ranges;
+    const documents = (ordinals: number[]) =>
+      isShown && range ? range.documents(ordinals) : { documents: [], damaged: new Set<number>() };
+    const behind = {
+      ...target,
+      freshness: { ...fresh, waitUntilShown },
+      ranges: range ? [{ ...range, documents }] : [],
+    };
+    const planned = planQuery({ limit: 1, full_text_search: { match: 'soup' } }, { name: 'recipes', nowMs: 0 });
+    const run = async (_: unknown, { limit }: NativePlan) => nativeHits(limit);
+    const { hits, isPartial } = await executeQuery(planned, behind, run, caller);
+    return { keys: hits.map(({ document }) => document.key), isPartial };
+  };
+  expect(await ask(false)).toEqual({ keys: [], isPartial: true });
+  expect(await ask(true)).toEqual({ keys: ['k1'], isPartial: false });
+});
+
 test('an answer is partial by how the indexes were when they were searched', async () => {
   const ask = async (before: boolean) => {
     let replayed = before;
