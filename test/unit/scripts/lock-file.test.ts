@@ -6,15 +6,16 @@ import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 test('a lock is held by one at a time, and the next one is told that it waits', async () => {
   using directory = new TemporaryDirectory();
   const path = join(directory.path, 'build', 'lock');
+  const waits = Promise.withResolvers<void>();
   const events: string[] = [];
   const first = await lockFile(path, () => void events.push('first waits'));
-  const second = lockFile(path, () => void events.push('second waits')).then((lock) => {
+  const second = lockFile(path, waits.resolve).then((lock) => {
     events.push('second begins');
     return lock;
   });
-  await Bun.sleep(150);
+  await waits.promise;
   events.push('first ends');
   first[Symbol.dispose]();
   (await second)[Symbol.dispose]();
-  expect(events).toEqual(['second waits', 'first ends', 'second begins']);
+  expect(events).toEqual(['first ends', 'second begins']);
 });
