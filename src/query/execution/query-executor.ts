@@ -35,8 +35,8 @@ interface PlannedSearch {
 interface CheckedAnswer {
   executed: ExecutedQuery;
   /**
-   * The indexes are too far behind for it: the page has rows that have changed since the aggregations counted them, or so many hits
-   * have gone that it is not full though there are more.
+   * The indexes are too far behind for it: the page has rows that have changed since the aggregations counted them, or it is not
+   * full, for hits that have gone, though there are more.
    */
   isBehind: boolean;
 }
