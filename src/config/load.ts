@@ -167,8 +167,14 @@ function refuseUnknown(table: OptionTable, sources: ConfigSources, fromFile: Rea
   const within = [...keys, ...Object.values(sections).map(({ key }) => `${key}.`)];
   for (const [key, value] of fromFile) {
     // An empty section says nothing; an empty entry of a named one is there, and is looked at as a whole.
-    const isEmptySection = isEmpty(value) && within.some((each) => each.startsWith(`${key}.`));
-    if (!isEmptySection) refuse(key, keys, `${sources.file} has an unknown key "${key}"`);
+    const isSection = within.some((each) => each.startsWith(`${key}.`));
+    if (isSection && value === null) {
+      // Not taken for an empty one: members that lack their indent may be those that ask for credentials.
+      throw new ConfigError(
+        `"${key}" in ${sources.file} has no members; indent those that it should have, or leave it out`,
+      );
+    }
+    if (!isSection || !isEmpty(value)) refuse(key, keys, `${sources.file} has an unknown key "${key}"`);
   }
   const flags = all.flatMap((option) => (option.flag === undefined ? [] : [option.flag]));
   for (const flag of sources.flags.keys()) refuse(flag, flags, `unknown option ${flag}`);

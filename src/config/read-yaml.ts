@@ -8,6 +8,8 @@ export function readYaml(text: string): unknown {
   try {
     return parse(text, { merge: true });
   } catch (error) {
+    // Aliases that lead nowhere, or to too much.
+    if (error instanceof ReferenceError) throw new SyntaxError(error.message);
     if (!(error instanceof YAMLParseError)) throw error;
     // The lines behind the first are the file's own, which may hold a secret.
     const reason = error.message.split(/:?\n/, 1)[0];

@@ -64,7 +64,7 @@ export class RunningConfig {
     this.#listeners.push(listener);
   }
 
-  /** Reads all sources again. Returns the names that now differ from what runs and need a restart; throws what loading throws. */
+  /** Reads all sources again. Returns the keys whose values now differ from what runs and need a restart; throws what loading throws. */
   reload(): string[] {
     let fresh: LoadedConfig;
     try {
@@ -95,6 +95,6 @@ export class RunningConfig {
       this.#generation += 1;
       for (const listener of this.#listeners) listener(this.config);
     }
-    return waiting;
+    return waiting.map((name) => fresh.table[name]?.key ?? name);
   }
 }

@@ -117,6 +117,10 @@ describe('what is refused, in one sentence', () => {
       { environment: { SUNDEW__STORAGE__DATA_DIR: '' } },
       'SUNDEW__STORAGE__DATA_DIR must be a text that is not empty, not ""',
     ],
+    [
+      { file: 'auth:\nenabled: true' },
+      '"auth" in sundew.yaml has no members; indent those that it should have, or leave it out',
+    ],
     [{ file: 'just text' }, 'sundew.yaml must hold a mapping of sections'],
   ];
   test.each(refused)('%j', (parts, sentence) => {
@@ -125,6 +129,7 @@ describe('what is refused, in one sentence', () => {
 
   test('a file that cannot be parsed or read is named', () => {
     expect(complaint({ file: '{', path: 'c.json' })).toStartWith('c.json is not valid: ');
+    expect(complaint({ file: 'log: *level' })).toStartWith('sundew.yaml is not valid: Unresolved alias');
     const unreadable = {
       ...sources({ file: 'x' }),
       readFile: () => {
@@ -320,7 +325,7 @@ describe('reload', () => {
 
   test('another option waits for a restart and is named; going back is no longer stale', () => {
     const { config, levels, reloadWith } = running();
-    expect(reloadWith('server:\n  port: 9\n')).toEqual(['port']);
+    expect(reloadWith('server:\n  port: 9\n')).toEqual(['server.port']);
     expect(config.config.port).toBe(8080);
     expect(config.state).toMatchObject({ generation: 1, stale: true });
     expect(levels).toEqual([]);
