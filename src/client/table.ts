@@ -135,7 +135,10 @@ export class Table<Document = Record<string, unknown>> {
     return responses[0];
   }
 
-  /** All hits, page by page, in the order of the query, or of the keys where it has none. */
+  /**
+   * All hits, page by page, in the order of the query, or of the keys where it has none. Throws where an answer lacks some: `unavailable`
+   * for a partial one, `data_corrupted` for damaged documents. `query` answers what there is.
+   */
   async *hits(
     query: Without<Query<Document>, 'offset' | 'search_after' | 'search_before'>,
     options: CallOptions = {},
@@ -145,7 +148,9 @@ export class Table<Document = Record<string, unknown>> {
     for (let left = limit; left > 0; ) {
       const size = Math.min(pageHits, left);
       const page = { ...query, order_by, limit: size, ...(after && { search_after: after }) } as Query<Document>;
-      const { hits } = await this.query(page, options);
+      const result = await this.query(page, options);
+      requireWhole(result);
+      const { hits } = result;
       yield* hits.hits;
       left -= hits.hits.length;
       after = hits.hits.at(-1)?._sort;
@@ -212,8 +217,17 @@ export class Table<Document = Record<string, unknown>> {
 }
 
 function damaged(message: string): SundewError {
-  const facts = { status: 200, retryable: false, retryAfterMs: undefined, requestId: undefined };
-  return new SundewError('data_corrupted', message, facts);
+  return lacking('data_corrupted', message, false);
+}
+
+/** The error of an answer that came, and lacks something. */
+function lacking(code: SundewError['code'], message: string, retryable: boolean): SundewError {
+  return new SundewError(code, message, { status: 200, retryable, retryAfterMs: undefined, requestId: undefined });
+}
+
+function requireWhole({ partial, damaged: count = 0 }: QueryResult<unknown>): void {
+  if (count > 0) throw damaged(`${count} documents among the hits are damaged; query() answers the others`);
+  if (partial === true) throw lacking('unavailable', 'the answer is partial; query() answers what there is', true);
 }
 
 /** A line of a scan; half of one means that the rest was cut off. */

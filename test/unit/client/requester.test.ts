@@ -294,3 +294,20 @@ test('a writer waits for room, keeps the order of a key, and stops at the first 
   expect(await failure(writer.flush())).toMatchObject({ code: 'validation_failed' });
   expect(await failure(writer.put('d', {}))).toMatchObject({ code: 'validation_failed' });
 });
+
+test.each([
+  ['unavailable', { partial: true }],
+  ['data_corrupted', { damaged: 1 }],
+])('all hits are asked for, so an answer that lacks some throws %s', async (code, lack) => {
+  const hits = Array.from({ length: 100 }, (_, at) => ({ _id: `k${at}`, _score: 1, _sort: [`k${at}`] }));
+  const page = (more: object) => json(200, { responses: [{ hits: { hits }, status: 200, ...more }] });
+  const { table } = answering(page({}), page(lack));
+  const seen: string[] = [];
+  const failed = await failure(
+    (async () => {
+      for await (const { _id } of table.hits({})) seen.push(_id);
+    })(),
+  );
+  expect(failed?.code).toBe(code as SundewError['code']);
+  expect(seen).toHaveLength(100);
+});
