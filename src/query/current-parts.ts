@@ -17,6 +17,14 @@ interface ReadDocument {
   readonly sequence: number;
 }
 
+/** What is known of the parts of documents. */
+interface PartFacts<Document> {
+  /** By which change the document has got the part; undefined where it has none. */
+  sequenceOf(document: Document, part: MadePart): number | undefined;
+  /** Up to which change of the range these parts are made; 0 where nothing makes them. */
+  coveredThrough(part: MadePart): number;
+}
+
 /**
  * Tells which parts of these documents were made of them as they are. One that was made of an earlier version stays until it is made again,
  * and may tell what was hidden from a caller then. Asked within the instant in which the parts are read.
@@ -27,27 +35,43 @@ export function currentParts(
   documents: readonly ReadDocument[],
 ): (document: ReadDocument, part: MadePart) => boolean {
   const ordinals = documents.map(({ ordinal }) => ordinal);
-  const facts = new Map<number, { sequences: ReadonlyMap<number, number>; coveredThrough: number }>();
-  const factsOf = ({ name, partId }: MadePart) => {
-    const known = facts.get(partId);
-    if (known) return known;
-    // Where nothing makes them, a part is of its document only where it came after it.
-    const coveredThrough = range.producer(name)?.report().coveredThrough ?? 0;
-    const found = { sequences: range.stored.parts.sequences(ordinals, partId), coveredThrough };
-    facts.set(partId, found);
-    return found;
+  const sequences = new Map<number, ReadonlyMap<number, number>>();
+  const covered = new Map<number, number>();
+  for (const part of withSources(made)) {
+    sequences.set(part.partId, range.stored.parts.sequences(ordinals, part.partId));
+    covered.set(part.partId, coveredThrough(range, part));
+  }
+  const facts: PartFacts<ReadDocument> = {
+    sequenceOf: ({ ordinal }, { partId }) => sequences.get(partId)?.get(ordinal),
+    coveredThrough: ({ partId }) => covered.get(partId) ?? 0,
   };
-  for (const part of made) factsOf(part);
-  const isCurrent = (document: ReadDocument, part: MadePart): boolean => {
-    const { source } = part;
-    if (source && !isCurrent(document, source)) return false;
-    const { sequences, coveredThrough } = factsOf(part);
-    const own = sequences.get(document.ordinal);
-    if (own === undefined) return false;
-    const sequenceOfSource = source ? (factsOf(source).sequences.get(document.ordinal) ?? 0) : 0;
-    // It is written while its document is as it was read, but what else it is made of may be newer by then.
-    if (coveredThrough >= Math.max(document.sequence, sequenceOfSource)) return true;
-    return source === undefined && own > document.sequence;
-  };
-  return isCurrent;
+  return (document, part) => isCurrentPart(document, part, facts);
+}
+
+/** These parts, and all that they are made of. */
+export function withSources<Part extends MadePart>(made: readonly Part[]): MadePart[] {
+  const chains = made.flatMap((part) => (part.source ? [part, ...withSources([part.source])] : [part]));
+  return [...new Map(chains.map((part) => [part.partId, part])).values()];
+}
+
+/** Up to which change the range has these parts; 0 where nothing makes them. */
+export function coveredThrough(range: Pick<PartsRange, 'producer'>, { name }: MadePart): number {
+  return range.producer(name)?.report().coveredThrough ?? 0;
+}
+
+/** Whether a part was made of its document as it is. */
+export function isCurrentPart<Document extends Pick<ReadDocument, 'sequence'>>(
+  document: Document,
+  part: MadePart,
+  facts: PartFacts<Document>,
+): boolean {
+  const { source } = part;
+  if (source && !isCurrentPart(document, source, facts)) return false;
+  const own = facts.sequenceOf(document, part);
+  if (own === undefined) return false;
+  const sequenceOfSource = source ? (facts.sequenceOf(document, source) ?? 0) : 0;
+  // It is written while its document is as it was read, but what else it is made of may be newer by then.
+  if (facts.coveredThrough(part) >= Math.max(document.sequence, sequenceOfSource)) return true;
+  // Where nothing makes them, a part is of its document only where it came after it.
+  return source === undefined && own > document.sequence;
 }

@@ -17,13 +17,20 @@ const jsonType = /^application\/(?:json\b|[\w.-]+\+json\b)/i;
 /** The member of a document under which its artifacts are indexed, by their names. No request may write it. */
 const artifactsMember = '_artifacts';
 
+/** A document of a page, and by which changes it has got its artifacts, by their parts. */
+export interface PageDocument {
+  readonly sequence: number;
+  readonly sequences: ReadonlyMap<number, number>;
+}
+
 /**
  * The page of a feed that joins documents with artifacts, as a full-text index takes it: each document with the texts of its
- * artifacts as one more member.
+ * artifacts as one more member, all of them unless `isWanted` leaves some out.
  */
-export function withArtifactTexts(
+export function withArtifactTexts<Text extends ArtifactText>(
   bytes: Uint8Array<ArrayBuffer>,
-  texts: readonly ArtifactText[],
+  texts: readonly Text[],
+  isWanted: (document: PageDocument, text: Text) => boolean = () => true,
 ): Uint8Array<ArrayBuffer> {
   const frame = readFrame(bytes);
   const built = new FrameBuilder(frame.rowCount, bytes.byteLength);
@@ -31,15 +38,19 @@ export function withArtifactTexts(
     const kind = frame.kind(row);
     if (kind === rowKind.partPut || kind === rowKind.partDelete) continue;
     const artifacts = new Map<number, Uint8Array>();
+    const sequences = new Map<number, number>();
     for (let next = row + 1; kind === rowKind.put && next < frame.rowCount; next += 1) {
       if (frame.kind(next) !== rowKind.partPut || frame.ordinal(next) !== frame.ordinal(row)) break;
       artifacts.set(frame.partId(next), frame.body(next));
+      sequences.set(frame.partId(next), frame.sequence(next));
     }
     if (artifacts.size === 0) {
       built.appendRow(frame, row);
       continue;
     }
-    const body = encoder.encode(bodyWithTexts(decoder.decode(frame.body(row)), artifacts, texts));
+    const document = { sequence: frame.sequence(row), sequences };
+    const wanted = texts.filter((text) => isWanted(document, text));
+    const body = encoder.encode(bodyWithTexts(decoder.decode(frame.body(row)), artifacts, wanted));
     const added = built.append(kind, frame.keyBytes(row), body);
     built.setOrdinal(added, frame.ordinal(row));
     built.setSequence(added, frame.sequence(row));

@@ -1,8 +1,9 @@
 import { type Caller, rowFiltersOf } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
-import { withArtifactTexts } from '../../indexing/enrichment/artifact-texts.ts';
+import { type PageDocument, withArtifactTexts } from '../../indexing/enrichment/artifact-texts.ts';
 import { type DocumentFrame, readFrame, rowIsAgain, rowKind } from '../../lib/document-frame.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { coveredThrough, isCurrentPart, type MadePart, withSources } from '../../query/current-parts.ts';
 import { matchIndexed } from '../../query/execution/open-target.ts';
 import { indexedTextsOf } from '../../query/indexed-bodies.ts';
 import { permittedRows } from '../../query/plan/permitted-rows.ts';
@@ -23,6 +24,9 @@ interface InstantDeps {
   readonly caller: Caller;
   readonly signal: AbortSignal;
 }
+
+/** Of each range by its id: the part id of an artifact -> the last change up to which it is made. */
+type MadeThrough = ReadonlyMap<number, ReadonlyMap<number, number>>;
 
 /** How often files are opened between two writes before their rows are copied from a cut instead. */
 const attemptsMax = 16;
@@ -59,10 +63,14 @@ export class SqlInstant {
     const copied = tables.filter((table) => !attached.includes(table));
     const heads = await this.#open(attached, copied);
     const opened = attached.flatMap(({ ranges }) => ranges);
+    // What is made after the cut is not in it.
+    const made = new Map<number, ReadonlyMap<number, number>>();
+    for (const table of copied)
+      for (const [rangeId, through] of await this.#madeThrough(table)) made.set(rangeId, through);
     const cut = await storage.cut([...opened, ...copied.flatMap(({ ranges }) => ranges)].map((range) => range.rangeId));
     try {
       if (heads.some((head, at) => cut.ranges[at]?.head !== head)) return false;
-      for (const table of copied) await this.#copy(table, cut);
+      for (const table of copied) await this.#copy(table, cut, made);
       return true;
     } finally {
       await storage.endCut(cut.cutId);
@@ -94,19 +102,43 @@ export class SqlInstant {
     });
   }
 
-  async #copy(table: Table, { cutId }: CutReport): Promise<void> {
+  /** The artifacts by which the rows of a table are judged, and what they are made of. */
+  #judging(table: Table): { texts: ReturnType<typeof indexedTextsOf>; parts: readonly MadePart[] } {
+    const texts = rowFiltersOf(this.#deps.caller, table.name).length === 0 ? [] : indexedTextsOf(table);
+    return { texts, parts: withSources(texts) };
+  }
+
+  async #madeThrough(table: Table): Promise<MadeThrough> {
+    const { parts } = this.#judging(table);
+    if (parts.length === 0) return new Map();
+    using lease = await table.lease();
+    return new Map(
+      lease.ranges.map((range) => [
+        range.stored.rangeId,
+        new Map(parts.map((part) => [part.partId, coveredThrough(range, part)])),
+      ]),
+    );
+  }
+
+  async #copy(table: Table, { cutId }: CutReport, made: MadeThrough): Promise<void> {
     const { ask, storage, signal, caller, nowMs } = this.#deps;
     const permitted = permittedRows(table, caller, nowMs);
-    const texts = permitted ? indexedTextsOf(table) : [];
+    const { texts, parts } = this.#judging(table);
     for (const { rangeId } of table.ranges) {
+      // An artifact of an earlier version may be of one that was hidden.
+      const isCurrent = (document: PageDocument, text: MadePart) =>
+        isCurrentPart(document, text, {
+          sequenceOf: ({ sequences }, { partId }) => sequences.get(partId),
+          coveredThrough: ({ partId }) => made.get(rangeId)?.get(partId) ?? 0,
+        });
       for (let afterSequence = 0; ; ) {
         signal.throwIfAborted();
-        const page = await storage.cutPage({ cutId, rangeId, afterSequence, parts: texts.map(({ partId }) => partId) });
+        const page = await storage.cutPage({ cutId, rangeId, afterSequence, parts: parts.map(({ partId }) => partId) });
         if (!page) break;
         const [damaged] = page.damaged;
         if (damaged) throw damagedRow(table, damaged.key);
         const rows = rowsOf(readFrame(page.frame));
-        const judged = texts.length === 0 ? rows : rowsOf(readFrame(withArtifactTexts(page.frame, texts)));
+        const judged = texts.length === 0 ? rows : rowsOf(readFrame(withArtifactTexts(page.frame, texts, isCurrent)));
         const matches = permitted && (await matchIndexed(table.servingIndex, permitted, judged));
         const shown = matches ? rows.filter((_, at) => matches[at]) : rows;
         await ask({ kind: 'rows', table: sqlTable(table), rows: shown.map(({ key, text }) => [key, text()]) });

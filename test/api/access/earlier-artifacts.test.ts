@@ -100,3 +100,35 @@ test('edges that were made of an earlier version of their artifact are pending, 
   expect(await traced(red)).toEqual(['facts', 'g'].map((name) => [name, 'pending', undefined]));
   expect((await traced(owner)).every(([, , hash]) => typeof hash === 'string')).toBe(true);
 }, 60_000);
+
+test('statements under a row filter over artifacts go by those of the documents as they are', async () => {
+  using directory = new TemporaryDirectory();
+  await using models = new ModelService('openai');
+  const database = await openTestDatabase(directory.path, { providers: openProviders() });
+  await using _closed = { [Symbol.asyncDispose]: () => database.close() };
+  const { tables, artifacts, writes, sql } = database.services;
+  const properties = { body: { type: 'string' }, n: { type: 'integer' } };
+  const schema = { storage_mode: 'relational', document_schemas: { row: { schema: { type: 'object', properties } } } };
+  await tables.create('cases', { schema }, owner);
+  const producer_json = { type: 'generator', config: { provider: 'openai', model: 'm', url: `${models.url}/v1` } };
+  await artifacts.put('cases', 'summary', { kind: 'asset', field: 'body', producer_json }, owner);
+  const pieces = { kind: 'chunk', source_artifact_name: 'summary', chunk_size: 20, full_text_index: true };
+  await artifacts.put('cases', 'pieces', pieces, owner);
+  const write = (document: object, sync_level: string) =>
+    writes.batch('cases', bodyOf({ inserts: { a: document }, sync_level }), owner);
+  const rowsWith = async (word: string) => {
+    const caller = testCaller({ rowFilter: { cases: { match: word, field: '_artifacts.pieces' } } });
+    return JSON.parse((await sql.run({ sql: 'SELECT n FROM cases' }, caller)).rows);
+  };
+
+  await write({ body: 'the merger plan', n: 1 }, 'enrichments');
+  expect(await rowsWith('merger')).toEqual([[1]]);
+  models.always = () => new Response('down', { status: 503 });
+  await write({ body: 'the garden plan', n: 2 }, 'full_text');
+  expect(await rowsWith('merger')).toEqual([]);
+  models.always = () => undefined;
+  await until(async () => (await rowsWith('garden')).length > 0);
+  // An artifact stays while its source stays as it is.
+  await write({ body: 'the garden plan', n: 3 }, 'enrichments');
+  expect(await rowsWith('garden')).toEqual([[3]]);
+}, 60_000);
