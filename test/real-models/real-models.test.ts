@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
+import { pythonEnvironment } from '../clients/install-libraries.ts';
 import {
   fetchMs,
   pullRealModels,
@@ -14,16 +15,7 @@ import { answerOf, readmeAnswers, readmeCommands } from '../support/sources/shel
 import { hitKeys, startTestServer, type TestServer } from '../support/test-server.ts';
 
 const root = Bun.fileURLToPath(new URL('../../', import.meta.url));
-const python = process.env.PYTHON ?? 'python3';
-
-/** Whether the Python client of OpenAI can be driven here; says so where it cannot. */
-async function hasPython(): Promise<boolean> {
-  const present = Bun.spawn([python, '-c', 'import openai'], { stdio: ['ignore', 'ignore', 'ignore'] });
-  if ((await present.exited.catch(() => 1)) === 0) return true;
-  process.stderr.write(`not run: ${python} has no package "openai"; PYTHON names another interpreter\n`);
-  return false;
-}
-
+let python = '';
 let server: TestServer;
 let client: OpenAI;
 const model = realGenerator;
@@ -31,6 +23,7 @@ const embedder = realEmbedder;
 
 beforeAll(async () => {
   await pullRealModels();
+  [python = ''] = (await pythonEnvironment('official')).run;
   server = await startTestServer({ set: { '--models-dir': realModelsDirectory, '--allow-downloads': 'false' } });
   client = new OpenAI({ baseURL: `${server.url}/ai/v1`, apiKey: 'none' });
 }, fetchMs);
@@ -65,7 +58,6 @@ test('so do its curl and its Python', async () => {
   const shell = Bun.spawn(['bash', '-c', command], { stdio: ['ignore', 'pipe', 'inherit'] });
   const answer = JSON.parse(await new Response(shell.stdout).text());
   expect(answer.choices[0].message.content).toMatch(/\w/);
-  if (!(await hasPython())) return;
   const script = here(/```python\n([\s\S]*?)```/.exec(readme)?.[1]);
   const child = Bun.spawn([python, '-c', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const output = await new Response(child.stdout).text();
@@ -131,7 +123,6 @@ test('answers JSON of a schema whatever it is asked', async () => {
 });
 
 test('the Python client of OpenAI gets the same', async () => {
-  if (!(await hasPython())) return;
   const script = Bun.fileURLToPath(new URL('openai_client.py', import.meta.url));
   const child = Bun.spawn([python, script, `${server.url}/ai/v1`, model, embedder], {
     stdout: 'pipe',
