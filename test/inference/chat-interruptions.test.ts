@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import OpenAI, { APIError } from 'openai';
+import { responsesRoutes } from '../../src/http/clients/responses/responses.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { FakeClock, settle } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
@@ -105,6 +106,19 @@ describe('what fails', () => {
     const text = await (await server.chat('die', { stream: true })).text();
     expect(text).toContain('event: error\ndata: inference_interrupted: ');
     expect(await (await server.chat('hello')).json()).toMatchObject({ choices: [{ finish_reason: 'stop' }] });
+  });
+
+  test('of a streamed response is its last event, in each of the shapes that libraries read', async () => {
+    await using server = chatListener({ routes: responsesRoutes });
+    const body = JSON.stringify({ model: 'puppet', input: 'break', stream: true });
+    const text = await (await fetch(`${server.url}/responses`, { method: 'POST', body })).text();
+    const events = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data));
+    const message = 'inference_failed: the matrix is singular\nand odd';
+    const facts = { code: 'inference_failed', message, param: null };
+    const error = { type: 'server_error', ...facts };
+    const last = { type: 'error', ...facts, reason: 'inference_failed', error };
+    expect(events.at(-1)).toEqual({ ...last, sequence_number: events.length - 1 });
+    expect(events[0]?.type).toBe('response.created');
   });
 
   test('reaches users of the OpenAI SDK with its text when the stream asks for JSON', async () => {

@@ -72,7 +72,7 @@ describe('a response', () => {
       tools: [],
       usage: {
         input_tokens: 7,
-        input_tokens_details: { cached_tokens: expect.any(Number) },
+        input_tokens_details: { cached_tokens: expect.any(Number), cache_write_tokens: 0 },
         output_tokens: 4,
         output_tokens_details: { reasoning_tokens: 0 },
         total_tokens: 11,

@@ -120,7 +120,7 @@ export const responseSchema = Type.Object({
     Type.Null(),
     Type.Object({
       input_tokens: Type.Integer(),
-      input_tokens_details: Type.Object({ cached_tokens: Type.Integer() }),
+      input_tokens_details: Type.Object({ cached_tokens: Type.Integer(), cache_write_tokens: Type.Literal(0) }),
       output_tokens: Type.Integer(),
       output_tokens_details: Type.Object({ reasoning_tokens: Type.Integer() }),
       total_tokens: Type.Integer(),

@@ -1,5 +1,7 @@
 import type { GenerationOutput } from '../../../inference/generation/generate.ts';
 import type { OutputDelta } from '../../../inference/generation/output-parser.ts';
+import { inferenceReason, openAiError } from '../../../protocol/inference/error-body.ts';
+import type { ServiceError } from '../../../protocol/service-error.ts';
 import type { ListedItem } from './input-items.ts';
 import { itemId } from './item-id.ts';
 import type { StoredResponse } from './response-store.ts';
@@ -70,6 +72,12 @@ export class ResponseEvents {
     return { events: [...before, this.#event(type, { response })], response };
   }
 
+  /** The last event of a response that failed. Some libraries read it from `error`, others from beside it. */
+  failure(error: ServiceError): ResponseEvent {
+    const { type, ...facts } = openAiError(error);
+    return this.#event('error', { ...facts, reason: inferenceReason(error), error: { type, ...facts } });
+  }
+
   #whole({ result, finish }: GenerationOutput): StoredResponse['body'] {
     const { promptTokens, cachedTokens, completionTokens, thoughtTokens } = result;
     const thinks = this.#items.some(({ type }) => type === 'reasoning');
@@ -80,7 +88,7 @@ export class ResponseEvents {
       output: this.#items,
       usage: {
         input_tokens: promptTokens,
-        input_tokens_details: { cached_tokens: cachedTokens },
+        input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
         output_tokens: completionTokens,
         output_tokens_details: { reasoning_tokens: thinks ? (thoughtTokens ?? completionTokens) : 0 },
         total_tokens: promptTokens + completionTokens,

@@ -12,7 +12,6 @@ import {
   responsesRequestSchema,
   storedResponseQuerySchema,
 } from '../../../protocol/clients/responses.ts';
-import { inferenceReason } from '../../../protocol/inference/error-body.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { LateStream } from '../../listener/streams/late-stream.ts';
@@ -146,7 +145,7 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
     onOpen: (opened) => {
       for (const event of events.begin()) opened.send(JSON.stringify(event), event.type);
     },
-    failure: (error) => errorEvent(error),
+    failure: (error) => JSON.stringify(events.failure(error)),
   });
   return await stream.run(async () => {
     const send = (all: readonly { type: string }[]) => {
@@ -190,11 +189,6 @@ function headOf(id: string, body: ResponsesRequest, { generation }: ReadResponse
     truncation: 'disabled',
     user: null,
   };
-}
-
-function errorEvent(error: ServiceError): string {
-  const message = `${error.code}: ${error.message}`;
-  return JSON.stringify({ type: 'error', code: error.code, message, param: null, reason: inferenceReason(error) });
 }
 
 function freshId(): string {
