@@ -1,6 +1,6 @@
-import { writeSync } from 'node:fs';
 import type { Clock } from '../lib/clock.ts';
 import type { LogFields, Logger, LogLevel } from './logger.ts';
+import { standardError } from './standard-error.ts';
 
 const rank: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3 };
 
@@ -9,21 +9,21 @@ interface LineLoggerOptions {
   /** `json`: one object a line; `text`: for a terminal. */
   readonly format: 'json' | 'text';
   readonly clock: Clock;
-  /** Takes one whole line with its line feed. */
-  readonly write: (line: string) => void;
+  /** Takes one whole line with its line feed; returns false where it is lost. */
+  readonly write: (line: string) => unknown;
 }
 
 /** A logger that writes one line per event, at once: what was logged before a crash is there after it. */
 export function createLogger(options: LineLoggerOptions): Logger {
-  return new LineLogger(options, { level: options.level }, undefined);
+  return new LineLogger(options, { level: options.level, lost: 0 }, undefined);
 }
 
 class LineLogger implements Logger {
   readonly #options: LineLoggerOptions;
-  readonly #shared: { level: LogLevel };
+  readonly #shared: { level: LogLevel; lost: number };
   readonly #component: string | undefined;
 
-  constructor(options: LineLoggerOptions, shared: { level: LogLevel }, component: string | undefined) {
+  constructor(options: LineLoggerOptions, shared: { level: LogLevel; lost: number }, component: string | undefined) {
     this.#options = options;
     this.#shared = shared;
     this.#component = component;
@@ -65,7 +65,13 @@ class LineLogger implements Logger {
       this.#options.format === 'json'
         ? JSON.stringify({ ts, level, msg: message, ...facts })
         : `${ts} ${level.toUpperCase().padEnd(5)} ${message}${textFacts(facts)}`;
-    this.#options.write(`${line}\n`);
+    if (this.#options.write(`${line}\n`) === false) {
+      this.#shared.lost += 1;
+    } else if (this.#shared.lost > 0) {
+      const { lost } = this.#shared;
+      this.#shared.lost = 0;
+      this.warn('lines before the last one are lost, because nothing took them', { lost });
+    }
   }
 }
 
@@ -93,14 +99,7 @@ function textFacts(facts: Readonly<Record<string, unknown>>): string {
   return text;
 }
 
-/**
- * Writes to the standard error stream. Lines that it does not take are lost, and nothing else: the reader of a pipe may be slow
- * or gone, and the log may be a file on the very disk whose being full it is to tell of.
- */
-export function writeToStandardError(line: string): void {
-  try {
-    writeSync(2, line);
-  } catch {
-    // There is no other place to say it.
-  }
+/** Writes a line to the standard error stream; returns false where it is lost. */
+export function writeToStandardError(line: string): boolean {
+  return standardError.write(line);
 }

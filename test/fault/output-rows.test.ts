@@ -1,6 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
 setDefaultTimeout(120_000);
 
@@ -24,6 +25,40 @@ test('a log that lies on a full disk loses lines and ends nothing', () => {
     writeToStandardError('lost\\n');
     console.log('goes on');`;
   expect(runOnFullDisk(['-e', program], 'stderr')).toEqual({ code: 0, said: 'goes on\n' });
+});
+
+test('a log whose reader stands still loses lines, says how many, and stops nothing', async () => {
+  const program = `
+    import { createLogger, writeToStandardError } from '${sources}/observability/line-logger.ts';
+    const clock = { nowMs: () => 0 };
+    const logger = createLogger({ level: 'info', format: 'json', clock, write: writeToStandardError });
+    const line = 'x'.repeat(10_000);
+    for (let number = 0; number < 100; number += 1) logger.info(line);
+    console.log('goes on');
+    await Bun.stdin.text();
+    logger.info('heard');`;
+  using directory = new TemporaryDirectory();
+  const pipe = join(directory.path, 'pipe');
+  Bun.spawnSync(['mkfifo', pipe]);
+  // Open for both, because opening it to write alone would wait for a reader.
+  const held = openSync(pipe, 'r+');
+  const run = Bun.spawn([process.execPath, '-e', program], { stdin: 'pipe', stdout: 'pipe', stderr: held });
+  const { value } = await run.stdout.getReader().read();
+  expect(Buffer.from(value ?? []).toString()).toBe('goes on\n');
+  const reader = Bun.spawn(['cat', pipe], { stdout: 'pipe' });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of reader.stdout) {
+    // The pipe has room from now on, and ends with the program.
+    if (chunks.push(chunk) > 1) continue;
+    closeSync(held);
+    run.stdin.end();
+  }
+  const lines = Buffer.concat(chunks).toString().trimEnd().split('\n');
+  const [heard, told] = lines.slice(-2).map((line) => JSON.parse(line));
+  expect([heard.msg, told.level]).toEqual(['heard', 'warn']);
+  const whole = lines.filter((line) => line.startsWith('{') && line.endsWith('}')).length - 2;
+  expect(whole).toBeGreaterThan(0);
+  expect(whole + told.lost).toBe(100);
 });
 
 test('a command whose output does not get where it was to go says so and fails', () => {
