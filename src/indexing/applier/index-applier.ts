@@ -258,7 +258,7 @@ export class IndexApplier implements Service {
 
   /** The last commit of a settled applier was made durable, or could not be. */
   checkpointed(outcome: CheckpointReport | Error): void {
-    if (outcome instanceof Error) this.#events.failed?.(outcome, 0);
+    if (outcome instanceof Error) this.#events.unwritten?.(outcome, 1);
     else this.#applied.checkpointed(outcome);
   }
 
