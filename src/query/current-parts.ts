@@ -17,7 +17,7 @@ interface ReadDocument {
   readonly sequence: number;
 }
 
-/** What is known of the parts of documents. */
+/** Facts about the parts of documents. */
 interface PartFacts<Document> {
   /** By which change the document has got the part; undefined where it has none. */
   sequenceOf(document: Document, part: MadePart): number | undefined;

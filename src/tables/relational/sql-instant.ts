@@ -63,7 +63,7 @@ export class SqlInstant {
     const copied = tables.filter((table) => !attached.includes(table));
     const heads = await this.#open(attached, copied);
     const opened = attached.flatMap(({ ranges }) => ranges);
-    // What is made after the cut is not in it.
+    // Parts that are made after the cut are not in it.
     const made = new Map<number, ReadonlyMap<number, number>>();
     for (const table of copied)
       for (const [rangeId, through] of await this.#madeThrough(table)) made.set(rangeId, through);
