@@ -28,7 +28,7 @@ import type {
 } from './storage-calls.ts';
 import { StorageFaults } from './storage-faults.ts';
 import { WalCheckpointer } from './wal/wal-checkpointer.ts';
-import type { AppliedWrite, EntryListener, FeedPage, RangeId, WriteRequest } from './write-request.ts';
+import type { AppliedWrite, EntryListener, FeedPage, RangeId, RangeTtl, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
 import { startWriterThread, type WriterThread } from './writer/writer-thread.ts';
 import { WriterUpkeep } from './writer-upkeep.ts';
@@ -143,8 +143,8 @@ export class Storage {
    * Opens a range of the catalog, or returns the open one. `packsBodies`: what is written to it is packed with dictionaries of
    * its own; not for relational tables, whose columns SQLite reads in the bodies. Fails with `data_corrupted` when its log is damaged.
    */
-  async openRange(rangeId: RangeId, ttlDurationMs?: number, packsBodies = false): Promise<RangeReader> {
-    const request = { rangeId, ttlDurationMs, packsBodies };
+  async openRange(rangeId: RangeId, ttl: RangeTtl = {}, packsBodies = false): Promise<RangeReader> {
+    const request = { rangeId, ttl, packsBodies };
     const opened = await this.#faults.opening(rangeId, this.#channel.call('openRange', request));
     const existing = this.#open.get(rangeId);
     if (existing) return existing;

@@ -11,7 +11,7 @@ import type {
   TableRecord,
 } from './catalog/catalog-records.ts';
 import type { RangeSnapshot } from './range/range-snapshot.ts';
-import type { AppliedWrite, FeedPage, RangeId, RefusedFile, WriteRequest } from './write-request.ts';
+import type { AppliedWrite, FeedPage, RangeId, RangeTtl, RefusedFile, WriteRequest } from './write-request.ts';
 import type { CommitReport } from './writer/commit-timings.ts';
 import type { DiskCondition } from './writer/disk-space.ts';
 
@@ -168,8 +168,8 @@ export type StorageCalls = {
   start: [WriterStart, StartReport];
   append: [WriteRequest, AppliedWrite[]];
   /** `packsBodies`: what is written from now on is packed with the dictionaries of the range. */
-  openRange: [{ rangeId: RangeId; ttlDurationMs: number | undefined; packsBodies: boolean }, OpenedRange];
-  setTtl: [{ rangeId: RangeId; ttlDurationMs: number | undefined }, undefined];
+  openRange: [{ rangeId: RangeId; ttl: RangeTtl; packsBodies: boolean }, OpenedRange];
+  setTtl: [{ rangeId: RangeId; ttl: RangeTtl }, undefined];
   /** Copies a range's log into its file without a sync of its own; `isWhole` when all of it was copied. */
   copyLog: [{ rangeId: RangeId }, { isWhole: boolean }];
   /** `isSynced`: the file system was synced since the range's last `copyLog`. */

@@ -6,6 +6,14 @@ export type RangeId = number;
 /** A file that may refuse writes alone: that of a range, or the catalog. */
 export type RefusedFile = RangeId | 'catalog';
 
+/** How the documents of a range expire. */
+export interface RangeTtl {
+  /** Absent where they do not. */
+  readonly durationMs?: number | undefined;
+  /** Dotted path of the field that holds the TTL base of a document; absent where nobody but the writes can tell. */
+  readonly field?: string;
+}
+
 /** Names a request, so that it takes effect once however often it is sent. */
 export interface RequestKey {
   /** The client that chose the key; keys of different clients never collide. */
@@ -69,7 +77,7 @@ export interface RangeWrite {
   merge?: MergeWindow;
   /** Deletes that happen only if the document still has this sequence; others are skipped. */
   deleteIf?: readonly ConditionalDelete[];
-  /** Dotted path of the field that holds a document's TTL base; only transforms read it. */
+  /** Dotted path of the field by which the TTL bases of the frame were read; that of the range counts. */
   ttlField?: string;
   /**
    * The frame has puts with the ordinals that a backup has given them, each with all of its document's parts behind it, and

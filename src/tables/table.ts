@@ -9,6 +9,7 @@ import { expiredAtOrBeforeMs } from '../lib/ttl.ts';
 import { ServiceError, withDetails } from '../protocol/service-error.ts';
 import type { TextIndexState } from '../query/searchable-table.ts';
 import type { RangeRecord } from '../storage/catalog/catalog-records.ts';
+import type { RangeTtl } from '../storage/write-request.ts';
 import { isValuesOnly } from './indexes/index-record.ts';
 import type { TableIndex } from './indexes/table-index.ts';
 import { type TtlPolicy, ttlField, ttlPolicy } from './schema/document-schema.ts';
@@ -122,6 +123,10 @@ export class Table implements TableView {
   /** Member that holds a document's TTL base. */
   get ttlField(): string {
     return ttlField(this.#settings.schema);
+  }
+
+  get rangeTtl(): RangeTtl {
+    return { durationMs: this.ttlDurationMs, field: this.ttlField };
   }
 
   /** Documents whose base time is at or before this have expired; undefined when they live for ever. */

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test';
 import { join } from 'node:path';
 import { JobRunner } from '../../src/jobs/job-runner.ts';
 import { ServiceError } from '../../src/protocol/service-error.ts';
+import { Storage } from '../../src/storage/open-storage.ts';
 import { TtlRewrite } from '../../src/tables/upkeep/ttl-rewrite.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
@@ -56,6 +57,17 @@ describe('a TTL', () => {
     expect(await storedDocuments(server)).toBe(2);
     await clock.advance(60_000);
     await until(async () => (await storedDocuments(server)) === 1);
+  });
+
+  test('has expired documents off the disk soon, however many they are', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h' } } });
+    const inserts = Object.fromEntries(Array.from({ length: 3_500 }, (_, at) => [`k${at}`, { n: at }]));
+    await server.send('POST', '/db/v1/tables/t/batch', { inserts });
+    clock.jump(hourMs - 1);
+    await clock.advance(40_000);
+    await until(async () => (await storedDocuments(server)) === 0);
   });
 
   test('an expired document counts as absent for an optimistic commit', async () => {
@@ -183,6 +195,63 @@ describe('a TTL', () => {
     await later.advance(60_000);
     later.jump(-24 * hourMs);
     expect((await after.send('GET', '/db/v1/tables/t/lookup/young')).status).toBe(200);
+  });
+});
+
+describe('the field of a TTL', () => {
+  test('has to hold a time also after a transform, and times before 1970 and beyond all dates are times', async () => {
+    const clock = new FakeClock();
+    await using server = await startTestServer({ clock });
+    await server.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h', field: 'until' } } });
+    const write = (body: object) => server.send('POST', '/db/v1/tables/t/batch', { ...body, sync_level: 'full_text' });
+    const transform = (key: string, path: string, value: unknown) =>
+      write({ transforms: [{ key, operations: [{ op: '$set', path, value }] }] });
+    const status = async (key: string) => (await server.send('GET', `/db/v1/tables/t/lookup/${key}`)).status;
+    const far = 1e30;
+    expect((await write({ inserts: { far: { until: far }, a: { n: 1 }, b: { n: 1 }, c: { n: 1 } } })).status).toBe(201);
+    for (const value of ['soon', null, '2026-02-30T00:00:00Z', '2026-01-01T00:00:00']) {
+      expect((await transform('a', 'until', value)).body).toMatchObject({ code: 'validation_failed' });
+    }
+    expect((await transform('a', '_timestamp', 'soon')).body).toMatchObject({ code: 'validation_failed' });
+    expect((await transform('far', 'n', 1)).status).toBe(201);
+    expect((await transform('b', 'until', '1970-01-01T00:00:00Z')).status).toBe(201);
+    expect([await status('a'), await status('b'), await status('far')]).toEqual([200, 404, 200]);
+    clock.jump(2 * hourMs);
+    expect([await status('a'), await status('far')]).toEqual([404, 200]);
+  });
+
+  test('may hold no time where it was not that field before; the rest of the document can be changed', async () => {
+    await using server = await startTestServer();
+    await server.send('POST', '/db/v1/tables/t', {});
+    await server.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { until: 'soon' } } });
+    await server.send('PUT', '/db/v1/tables/t/schema', { ttl: { duration: '1h', field: 'until' } });
+    await rewritten(server);
+    const transforms = [{ key: 'a', operations: [{ op: '$set', path: 'n', value: 1 }] }];
+    expect((await server.send('POST', '/db/v1/tables/t/batch', { transforms })).body).toMatchObject({ transformed: 1 });
+  });
+
+  test('is the new one for writes that were on their way when it changed', async () => {
+    await using server = await startTestServer();
+    await server.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h', field: 'since' } } });
+    const { append } = Storage.prototype;
+    const [held, arrived] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    spyOn(Storage.prototype, 'append').mockImplementationOnce(async function (this: Storage, request) {
+      arrived.resolve();
+      await held.promise;
+      return append.call(this, request);
+    });
+    const [past, future] = ['2001-01-01T00:00:00Z', '2101-01-01T00:00:00Z'];
+    const inserts = { lives: { since: past, until: future }, ends: { since: future, until: past } };
+    const written = server.send('POST', '/db/v1/tables/t/batch', { inserts });
+    await arrived.promise;
+    await server.send('PUT', '/db/v1/tables/t/schema', { ttl: { duration: '1h', field: 'until' } });
+    await rewritten(server);
+    held.resolve();
+    expect((await written).status).toBe(201);
+    const statuses = ['lives', 'ends'].map(
+      async (key) => (await server.send('GET', `/db/v1/tables/t/lookup/${key}`)).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([200, 404]);
   });
 });
 

@@ -102,7 +102,7 @@ describe('appending to one range', () => {
     using directory = temporaryDirectory();
     const storage = await openTestStorage(directory.path);
     const id = rangeId(await createTable(storage));
-    const range = await storage.openRange(id, 1_000);
+    const range = await storage.openRange(id, { durationMs: 1_000 });
     await write(storage, id, { puts: { old: {} }, ttlBaseMs: requestTimeMs - 1_000 });
     await write(storage, id, { puts: { live: {} }, ttlBaseMs: requestTimeMs - 999 });
     const assertThat = (key: string, version: number) =>
@@ -117,7 +117,7 @@ describe('appending to one range', () => {
     await assertThat('never', 0);
     expect(await failure(assertThat('live', 0))).toMatchObject({ code: 'transaction_conflict' });
     expect(await failure(assertThat('old', version - 1))).toMatchObject({ code: 'transaction_conflict' });
-    await range.setTtl(undefined);
+    await range.setTtl({});
     expect(await failure(assertThat('old', 0))).toMatchObject({ code: 'transaction_conflict' });
     await storage.close();
   });
@@ -126,7 +126,7 @@ describe('appending to one range', () => {
     using directory = temporaryDirectory();
     const storage = await openTestStorage(directory.path);
     const id = rangeId(await createTable(storage));
-    const range = await storage.openRange(id, 1_000);
+    const range = await storage.openRange(id, { durationMs: 1_000 });
     await write(storage, id, { puts: { a: { n: 5 } }, ttlBaseMs: requestTimeMs - 5_000 });
     const operations = [{ op: '$inc', path: 'n', value: 1 }];
     expect((await write(storage, id, { transforms: [{ key: 'a', operations }] })).counts.transformed).toBe(0);
@@ -189,25 +189,66 @@ describe('appending to one range', () => {
     await storage.close();
   });
 
-  test('conditional deletes leave documents that have changed', async () => {
+  test('conditional deletes leave documents that have changed or have not expired', async () => {
     using directory = temporaryDirectory();
     const storage = await openTestStorage(directory.path);
     const id = rangeId(await createTable(storage));
-    const range = await storage.openRange(id);
-    await write(storage, id, { puts: { a: {}, b: {} } });
+    const range = await storage.openRange(id, { durationMs: 1_000 });
+    await write(storage, id, { puts: { a: {}, b: {} }, ttlBaseMs: requestTimeMs - 1_000 });
+    await write(storage, id, { puts: { live: {} }, ttlBaseMs: requestTimeMs - 999 });
     const sequence = (key: string) => must(range.documents.get(key), 'no document').sequence;
     const deleteIf = [
       { key: 'a', sequence: sequence('a') },
       { key: 'b', sequence: sequence('b') },
       { key: 'c', sequence: 1 },
+      { key: 'live', sequence: sequence('live') },
     ];
-    await write(storage, id, { puts: { b: { changed: true } } });
+    await write(storage, id, { puts: { b: { changed: true } }, ttlBaseMs: requestTimeMs - 1_000 });
     const [applied] = await storage.append(group([{ rangeId: id, deleteIf }]));
-    expect(applied?.counts).toMatchObject({ deleted: 1, skipped: 2 });
+    expect(applied?.counts).toMatchObject({ deleted: 1, skipped: 3 });
     expect(range.documents.get('a')).toBeUndefined();
-    expect(range.documents.get('b')).toBeDefined();
+    expect(['b', 'live'].map((key) => range.documents.get(key)?.key)).toEqual(['b', 'live']);
     await storage.close();
   });
+});
+
+test('a write by an earlier TTL field has its bases read by the field of the range', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  const range = await storage.openRange(id, { durationMs: 1_000, field: 'late' });
+  const content = { puts: { k: { early: 1e9, late: 5e9 } }, ttlBaseMs: 1_000 };
+  const base = () => range.documents.get('k')?.ttlBaseMs;
+  const write = (more: object) => group([{ rangeId: id, frame: frameOf(content), ttlField: 'early', ...more }]);
+  await storage.append(write({}));
+  expect(base()).toBe(5_000);
+  await storage.append(write({ ttlField: 'late' }));
+  expect(base()).toBe(1_000);
+  await storage.append(write({ merge: { afterKey: '', toKey: null, dryRun: false } }));
+  expect(base()).toBe(5_000);
+  const operations = [{ op: '$set', path: 'late', value: 7e9 }];
+  const transform = frameOf({ transforms: [{ key: 'k', operations, upsert: true }] });
+  await storage.append(group([{ rangeId: id, frame: transform, ttlField: 'early' }]));
+  expect(base()).toBe(7_000);
+  await storage.close();
+});
+
+test('a linear merge neither counts nor names what has expired', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  await storage.openRange(id, { durationMs: 1_000 });
+  await write(storage, id, { puts: { old: {}, again: {} }, ttlBaseMs: requestTimeMs - 1_000 });
+  await write(storage, id, { puts: { live: {} }, ttlBaseMs: requestTimeMs });
+  const merged = async (dryRun: boolean) => {
+    const frame = frameOf({ puts: { again: {} }, ttlBaseMs: requestTimeMs });
+    const merge = { afterKey: '', toKey: null, dryRun };
+    const [applied] = await storage.append(group([{ rangeId: id, frame, merge }]));
+    return applied?.counts;
+  };
+  expect(await merged(true)).toMatchObject({ deleted: 1, deletedIds: ['live'], keysScanned: 1 });
+  expect(await merged(false)).toMatchObject({ deleted: 1, upserted: 1, keysScanned: 1 });
+  await storage.close();
 });
 
 test('a linear merge makes its window equal to the records', async () => {

@@ -150,7 +150,7 @@ test('a pin keeps tombstones in the feed after every index has taken them over, 
     await range.waitForIndexes('all', range.head);
     await clock.advance(bounds.checkpointMs);
     // The writer answers in order: the purge is behind it.
-    await stored.setTtl(undefined);
+    await stored.setTtl({});
   };
   {
     using pin = range.pinFeed(range.head);

@@ -34,7 +34,9 @@ class OpenedRange implements AsyncDisposable {
     const opened = new OpenedRange();
     opened.storage = await openTestStorage(opened.#directory.path);
     const table = await createTable(opened.storage, 'things', 1, ['v0', 'v1']);
-    opened.range = await opened.storage.openRange(must(table.ranges[0], 'a range').rangeId, ttlDurationMs);
+    opened.range = await opened.storage.openRange(must(table.ranges[0], 'a range').rangeId, {
+      durationMs: ttlDurationMs,
+    });
     return opened;
   }
 

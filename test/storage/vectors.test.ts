@@ -297,7 +297,7 @@ test('a document written where an expired one lies does not inherit its vectors'
   using directory = temporaryDirectory();
   const storage = await openTestStorage(directory.path);
   const id = rangeId(await createTable(storage, 'things', 1, ['v0']));
-  const range = await storage.openRange(id, 1_000);
+  const range = await storage.openRange(id, { durationMs: 1_000 });
   const expired = requestTimeMs - 2_000;
   const vectors = { a: { 1: [1] }, b: { 1: [1] }, c: { 1: [1] } };
   await write(storage, id, { puts: { a: {}, b: {}, c: {} }, ttlBaseMs: expired, vectors });

@@ -63,7 +63,7 @@ export async function openTables(
   const openRange = async (rangeId: number) => {
     const table = tables.ownerOf(rangeId);
     const packsBodies = options().compressBodies && !isRelational(table.settings.schema);
-    const stored = await storage.openRange(rangeId, table.ttlDurationMs, packsBodies);
+    const stored = await storage.openRange(rangeId, table.rangeTtl, packsBodies);
     for (const warning of stored.warnings) logger.warn(warning, { table: table.name, range_id: rangeId });
     const deps = {
       stored,

@@ -8,6 +8,8 @@ export interface EvaluationContext {
   timestamp: string;
   /** TTL of the range's documents; undefined when they do not expire. */
   ttlDurationMs: number | undefined;
+  /** Dotted path of the field that holds the TTL base of a document of the range; undefined where only the write tells. */
+  ttlField: string | undefined;
 }
 
 /** An expired document is still stored, but absent for everybody who reads. */

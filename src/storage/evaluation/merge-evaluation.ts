@@ -1,5 +1,5 @@
 import { must } from '../../lib/assert.ts';
-import { type DocumentFrame, FrameBuilder, type RowKind, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { type DocumentFrame, FrameBuilder, type RowKind, rowKind } from '../../lib/document-frame.ts';
 import { hasOrdinal } from '../../lib/ordinal-bits.ts';
 import { isPartDelete, partIdOfBody } from '../../lib/parts/part-body.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
@@ -8,6 +8,7 @@ import type { KeyedRow } from '../range/stored-rows.ts';
 import { deletedIdsMax, type MergeWindow, type RangeWrite, type WriteCounts } from '../write-request.ts';
 import { EdgeLists, isEdgeList } from './edge-lists.ts';
 import { type EvaluationContext, isExpired, partsMayOutlive } from './evaluation-context.ts';
+import { frameOf } from './frame-ttl-bases.ts';
 import { documentOfRow, putWithImage, removeWithImage, storePartWithImage } from './row-writes.ts';
 import { jsonEquals } from './transforms.ts';
 
@@ -31,7 +32,7 @@ export function evaluateMerge(
   counts: WriteCounts,
 ): Uint8Array<ArrayBuffer> | undefined {
   const window = must(write.merge, 'a merge without its window');
-  const frame = write.frame ? readFrame(write.frame) : undefined;
+  const frame = write.frame ? frameOf(write, write.frame, context) : undefined;
   const missing = new Map<string, number>();
   for (let row = 0; frame && row < frame.rowCount; row += 1) {
     if (frame.kind(row) === rowKind.put) missing.set(frame.key(row), row);
@@ -57,9 +58,10 @@ export function evaluateMerge(
   const visit = (held: KeyedRow) => {
     const key = decoder.decode(held.key);
     const row = missing.get(key);
-    if (isThere(held, key, window)) counts.keysScanned += 1;
+    const isGone = isExpired(held, context);
+    if (!isGone && isThere(held, key, window)) counts.keysScanned += 1;
     else if (row === undefined) return;
-    else if (!isExpired(held, context)) throw lookedAtBefore(key);
+    else if (!isGone) throw lookedAtBefore(key);
     if (!frame || row === undefined) {
       counts.deleted += 1;
       if (!window.dryRun) removeWithImage(file, images, held.key, held);
@@ -69,7 +71,7 @@ export function evaluateMerge(
     missing.delete(key);
     // A body that does not match its checksum is replaced, whatever it seems to say.
     const isIntact = Bun.hash.crc32(held.body) === held.crc;
-    const isKept = isIntact && !isExpired(held, context) && documentsEqual(held.body, frame.body(row));
+    const isKept = isIntact && !isGone && documentsEqual(held.body, frame.body(row));
     if (!isKept) return upsert(row, held);
     const changed = partsOf(frame, row).filter((part) => !partEquals(stored, held.ordinal, frame, part));
     if (changed.length === 0) counts.skipped += 1;

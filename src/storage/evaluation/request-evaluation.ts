@@ -166,5 +166,7 @@ function headerOf({ requestId, timeMs }: WriteRequest, { file }: WritableRange):
 }
 
 function contextOf(request: WriteRequest, range: WritableRange): EvaluationContext {
-  return { timeMs: request.timeMs, timestamp: request.timestamp, ttlDurationMs: range.ttlDurationMs };
+  const { timeMs, timestamp } = request;
+  const { durationMs: ttlDurationMs, field: ttlField } = range.ttl;
+  return { timeMs, timestamp, ttlDurationMs, ttlField };
 }

@@ -1,5 +1,5 @@
 import { must } from '../../lib/assert.ts';
-import { type DocumentFrame, FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
+import { type DocumentFrame, FrameBuilder, rowKind } from '../../lib/document-frame.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { versionOf } from '../range/range-snapshot.ts';
 import type { RangeWriter } from '../range/range-writer.ts';
@@ -13,6 +13,7 @@ import {
 } from '../write-request.ts';
 import { EdgeLists, isEdgeList, isWholeList } from './edge-lists.ts';
 import { type EvaluationContext, isExpired, partsMayOutlive } from './evaluation-context.ts';
+import { frameOf } from './frame-ttl-bases.ts';
 import { evaluateMerge } from './merge-evaluation.ts';
 import { restoreRows } from './restore-rows.ts';
 import {
@@ -87,7 +88,7 @@ function evaluateRows(
   context: EvaluationContext,
   counts: WriteCounts,
 ): Uint8Array<ArrayBuffer> | undefined {
-  const frame = write.frame === undefined ? undefined : readFrame(write.frame);
+  const frame = write.frame === undefined ? undefined : frameOf(write, write.frame, context);
   const lists = new EdgeLists(file, write.graphs, context.timeMs);
   const work: RowWork = { file, write, context, counts, document: undefined, lists };
   // Puts, and deletes of what is there, are filled in place; another row makes a new frame necessary.
@@ -100,7 +101,7 @@ function evaluateRows(
   for (const { key, sequence } of write.deleteIf ?? []) {
     const keyBytes = encoder.encode(key);
     const held = file.find(keyBytes);
-    if (held?.sequence !== sequence) counts.skipped += 1;
+    if (held?.sequence !== sequence || !isExpired(held, context)) counts.skipped += 1;
     else {
       counts.deleted += 1;
       removeWithImage(file, images, keyBytes, held);
@@ -183,7 +184,7 @@ function evaluateRow(work: RowWork, images: FrameBuilder, frame: DocumentFrame, 
       ...context,
       rangeId: file.rangeId,
       key: frame.key(row),
-      ttlField: write.ttlField,
+      ttlField: context.ttlField ?? write.ttlField,
     });
     work.document = undefined;
     if (!result) return;

@@ -1,6 +1,7 @@
-import { instantMs } from '../../lib/instant-ms.ts';
+import { dateTimeMs, instantMs } from '../../lib/instant-ms.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { StoredRow } from '../range/stored-rows.ts';
+import type { EvaluationContext } from './evaluation-context.ts';
 import { applyOperations, integerMax, pathSegments, type TransformOperation } from './transforms.ts';
 
 declare global {
@@ -46,6 +47,7 @@ export function transformDocument(
   const transformed = transformBody(held?.body, instructions, context);
   if (transformed === undefined || transformed === 'unfit') return transformed;
   const { body, document } = transformed;
+  refuseNewTimes(document, held, context);
   const writtenMs = Object.hasOwn(document, '_timestamp') ? 0 : held?.writtenMs || context.timeMs;
   return { body, ttlBaseMs: ttlBase(document, held, writtenMs, context), writtenMs, crc: Bun.hash.crc32(body) };
 }
@@ -96,6 +98,33 @@ export function ttlBaseOf(held: StoredRow, context: TransformContext): number {
   return ttlBase(document, held, held.writtenMs, { ...context, timeMs: written });
 }
 
+/** The TTL base of a document that comes with a write, as the field of the range says. */
+export function ttlBaseOfBody(body: Uint8Array, writtenMs: number, context: EvaluationContext): number {
+  return ttlBase(JSON.parse(decoder.decode(body)), undefined, writtenMs, context);
+}
+
+/** What an insert would refuse, unless the document had it before. */
+function refuseNewTimes(
+  document: Record<string, unknown>,
+  held: TransformedDocument | undefined,
+  { key, ttlField }: TransformContext,
+): void {
+  const before = (path: string) => held && valueAt(JSON.parse(decoder.decode(held.body)), path);
+  const refuse = (path: string, what: string) => {
+    if (Bun.deepEquals(before(path), valueAt(document, path), true)) return;
+    throw new ServiceError('validation_failed', `a transform of the document "${key}": ${what}`);
+  };
+  const timestamp = document._timestamp;
+  if (timestamp !== undefined && (typeof timestamp !== 'string' || dateTimeMs(timestamp) === undefined)) {
+    refuse('_timestamp', '_timestamp must be an RFC 3339 date and time');
+  }
+  const base = ttlField === undefined ? undefined : valueAt(document, ttlField);
+  if (ttlField !== undefined && base !== undefined && instantMs(base) === undefined) {
+    const what = 'must be an RFC 3339 time, or nanoseconds since 1970 such as 1.7e18';
+    refuse(ttlField, `the TTL field ${ttlField} ${what}`);
+  }
+}
+
 function checkIntact(held: TransformedDocument, { key, rangeId }: TransformContext): void {
   if (Bun.hash.crc32(held.body) === held.crc) return;
   throw new ServiceError('data_corrupted', `the stored document "${key}" does not match its checksum`, {
@@ -108,16 +137,22 @@ function ttlBase(
   document: unknown,
   held: TransformedDocument | undefined,
   writtenMs: number,
-  context: TransformContext,
+  context: Pick<TransformContext, 'timeMs' | 'ttlField'>,
 ): number {
   if (context.ttlField === undefined) return held?.ttlBaseMs ?? 0;
   if (context.ttlField === '_timestamp' && writtenMs > 0) return writtenMs;
+  // 0 would mean never.
+  return Math.max(1, instantMs(valueAt(document, context.ttlField)) ?? context.timeMs);
+}
+
+/** The member at a dotted path; undefined where there is none. */
+function valueAt(document: unknown, path: string): unknown {
   let value: unknown = document;
-  for (const name of pathSegments(context.ttlField)) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return context.timeMs;
+  for (const name of pathSegments(path)) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
     value = (value as Record<string, unknown>)[name];
   }
-  return instantMs(value) ?? context.timeMs;
+  return value;
 }
 
 /** A number beyond 2^53 keeps its exponent: as digits alone it would be an integer, which a document may not have. */

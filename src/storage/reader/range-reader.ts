@@ -7,7 +7,7 @@ import { type RangeSnapshot, versionOf } from '../range/range-snapshot.ts';
 import type { RequestAnswers } from '../range/request-answers.ts';
 import type { StorageCalls } from '../storage-calls.ts';
 import type { ReadSource } from '../storage-error.ts';
-import type { AppliedWrite, RangeId } from '../write-request.ts';
+import type { AppliedWrite, RangeId, RangeTtl } from '../write-request.ts';
 import type { ChangeFeed } from './change-feed.ts';
 import type { DocumentStore } from './document-store.ts';
 import type { NoteStore } from './note-store.ts';
@@ -144,9 +144,9 @@ export class RangeReader {
     this.#snapshot = { ...this.#snapshot, ...totals, head: images.lastSequence, entryIndex: header.index };
   }
 
-  /** TTL by which the writer judges read sets and transforms; undefined for none. */
-  setTtl(ttlDurationMs: number | undefined): Promise<void> {
-    return this.#channel.call('setTtl', { rangeId: this.rangeId, ttlDurationMs });
+  /** The TTL by which the writer judges what comes from now on. */
+  setTtl(ttl: RangeTtl): Promise<void> {
+    return this.#channel.call('setTtl', { rangeId: this.rangeId, ttl });
   }
 
   /**

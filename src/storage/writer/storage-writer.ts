@@ -138,12 +138,12 @@ export class StorageWriter {
 
   readonly #handlers: { [Name in ControlName]: (request: StorageCalls[Name][0]) => StorageCalls[Name][1] } = {
     start: (request) => this.#start(request),
-    openRange: ({ rangeId, ttlDurationMs, packsBodies }) => {
+    openRange: ({ rangeId, ttl, packsBodies }) => {
       const { ranges, catalog } = this.#live();
       const range = ranges.get(rangeId);
-      range.ttlDurationMs = ttlDurationMs;
+      range.ttl = ttl;
       range.file.packsBodies = packsBodies;
-      if (ttlDurationMs !== undefined) range.file.indexTtlBases();
+      if (ttl.durationMs !== undefined) range.file.indexTtlBases();
       const goneParts = range.file.state.partIds.filter((id) => !catalog.queries.hasPart(rangeId, id));
       return {
         snapshot: range.file.snapshot(),
@@ -152,10 +152,10 @@ export class StorageWriter {
         goneParts,
       };
     },
-    setTtl: ({ rangeId, ttlDurationMs }) => {
+    setTtl: ({ rangeId, ttl }) => {
       const range = this.#live().ranges.get(rangeId);
-      range.ttlDurationMs = ttlDurationMs;
-      if (ttlDurationMs !== undefined) range.file.indexTtlBases();
+      range.ttl = ttl;
+      if (ttl.durationMs !== undefined) range.file.indexTtlBases();
     },
     copyLog: ({ rangeId }) => ({ isWhole: this.#live().ranges.get(rangeId).wal.copyUnsynced() }),
     closeRange: ({ rangeId, isSynced }) => {

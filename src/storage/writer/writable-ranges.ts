@@ -9,7 +9,7 @@ import { writeNewRangeFile } from '../range/new-range-file.ts';
 import { rangeMigrations } from '../range/range-migrations.ts';
 import { RangeWriter } from '../range/range-writer.ts';
 import { WalMaintenance } from '../wal/wal-maintenance.ts';
-import type { RangeId } from '../write-request.ts';
+import type { RangeId, RangeTtl } from '../write-request.ts';
 import { PageCaches } from './page-caches.ts';
 
 /** A range that the writer has open. */
@@ -17,7 +17,7 @@ export interface WritableRange {
   readonly file: RangeWriter;
   readonly wal: WalMaintenance;
   readonly path: string;
-  ttlDurationMs: number | undefined;
+  ttl: RangeTtl;
   /** The findings of the opening that an operator should read. */
   readonly warnings: string[];
   /** Acknowledged changes that it lacks, at least. */
@@ -102,7 +102,7 @@ export class WritableRanges {
     const file = new RangeWriter(database, (partId) => this.#catalog.hasPart(rangeId, partId));
     const missingChanges = Math.max(0, (this.#catalog.acknowledgedHead(rangeId) ?? 0) - file.snapshot().head);
     if (missingChanges > 0) warnings.push(`${name} lacks at least ${missingChanges} acknowledged changes`);
-    const range: WritableRange = { file, wal, path, ttlDurationMs: undefined, warnings, missingChanges };
+    const range: WritableRange = { file, wal, path, ttl: {}, warnings, missingChanges };
     this.#open.set(rangeId, range);
     this.#caches.use(file);
     return range;

@@ -71,7 +71,7 @@ export class SchemaChange {
         if (ttlField(current) !== ttlField(next)) settings.ttlRewrite = crypto.randomUUID();
         if (needsRebuild(current, next)) await this.#startRebuild(table, lease, settings);
         else await this.#replaceInPlace(table, lease, settings);
-        for (const range of lease.ranges) await range.stored.setTtl(table.ttlDurationMs);
+        for (const range of lease.ranges) await range.stored.setTtl(table.rangeTtl);
       } catch (error) {
         compiled.close();
         throw error;
@@ -158,7 +158,7 @@ export class SchemaChange {
       await this.#storage.catalog.changeTable({ tableId: table.id, record: JSON.stringify(settings) });
       table.settings = settings;
       using lease = await table.lease();
-      for (const range of lease.ranges) await range.stored.setTtl(table.ttlDurationMs);
+      for (const range of lease.ranges) await range.stored.setTtl(table.rangeTtl);
     });
   }
 

@@ -19,6 +19,13 @@ interface TtlSweeperDeps {
   onFailed(tableName: string, error: unknown): void;
 }
 
+interface SweepPass {
+  /** Documents that were removed. */
+  removed: number;
+  /** There were more than a batch takes. */
+  leavesSome: boolean;
+}
+
 /**
  * Removes expired documents from disk. They vanish from every read the moment they expire; this only frees their
  * space, so it may lag, and it stops for a while when the wall clock jumps: a wrong clock must not delete.
@@ -34,54 +41,57 @@ export class TtlSweeper implements Service {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(this.#deps.clock, this.#deps.limits.ttlSweepIntervalMs, signal);
-      if (!signal.aborted) await this.sweep();
+      // A pass may leave documents where many have expired. They are removed faster than they can be written.
+      while (!signal.aborted && (await this.sweep()).leavesSome);
     }
   }
 
-  /** One pass over all tables with a TTL: at most one batch a range. Returns how many documents were removed. */
-  async sweep(): Promise<number> {
+  /** One pass over all tables with a TTL: at most one batch a range. */
+  async sweep(): Promise<SweepPass> {
+    const pass: SweepPass = { removed: 0, leavesSome: false };
     const nowMs = this.#deps.guard.trustedMs();
-    if (nowMs === undefined) return 0;
-    if (!this.#deps.tables().some((table) => table.ttlDurationMs !== undefined)) return 0;
+    if (nowMs === undefined) return pass;
+    if (!this.#deps.tables().some((table) => table.ttlDurationMs !== undefined)) return pass;
     await this.#noteClock(nowMs);
-    let removed = 0;
     for (const table of this.#deps.tables()) {
       if (table.ttlDurationMs === undefined || table.closing.aborted) continue;
+      const before = pass.removed;
       try {
-        const swept = await this.#sweepTable(table);
-        if (swept > 0) this.#deps.onSwept(table.name, swept);
-        removed += swept;
+        await this.#sweepTable(table, pass);
       } catch (error) {
         this.#deps.onFailed(table.name, error);
       }
+      if (pass.removed > before) this.#deps.onSwept(table.name, pass.removed - before);
     }
-    return removed;
+    return pass;
   }
 
-  async #sweepTable(table: Table): Promise<number> {
-    let removed = 0;
+  async #sweepTable(table: Table, pass: SweepPass): Promise<void> {
+    const { guard, limits, log } = this.#deps;
     for (const { rangeId } of table.ranges) {
       // A pass over many tables takes a while, in which the clock may jump.
-      const timeMs = this.#deps.guard.trustedMs();
-      if (timeMs === undefined) return removed;
-      const bound = table.expiredAtOrBeforeMs(timeMs - this.#deps.limits.ttlGraceMs);
-      if (bound === undefined) return removed;
+      const timeMs = guard.trustedMs();
+      if (timeMs === undefined) return;
+      const bound = table.expiredAtOrBeforeMs(timeMs - limits.ttlGraceMs);
+      if (bound === undefined) return;
       // A closed range is left closed until something in it has expired.
       if (table.oldestTtlBaseMs(rangeId) > bound) continue;
       using lease = await table.leaseForUpkeep(rangeId);
       const { range } = lease;
-      const deleteIf = range.stored.documents.expired(bound, this.#deps.limits.ttlSweepRowsMax);
+      const deleteIf = range.stored.documents.expired(bound, limits.ttlSweepRowsMax);
       if (deleteIf.length === 0) continue;
       const graphs = await graphsOf(table);
-      const [applied] = await this.#deps.log.append({
+      const [applied] = await log.append({
         writes: [{ rangeId: range.rangeId, deleteIf, ...(graphs ? { graphs } : {}) }],
         requestId: this.name,
         timeMs,
         timestamp: new Date(timeMs).toISOString(),
       });
-      removed += applied?.counts.deleted ?? 0;
+      const removed = applied?.counts.deleted ?? 0;
+      pass.removed += removed;
+      // Indexes that are behind catch up until the next pass.
+      pass.leavesSome ||= removed > 0 && deleteIf.length === limits.ttlSweepRowsMax && !range.isBehind;
     }
-    return removed;
   }
 
   /** True after a jump of the clock: expired documents are then not deleted yet. */

@@ -18,6 +18,8 @@ use crate::json::{decode_string, find_member, shorten};
 use crate::schema::TableSchema;
 
 const TIMESTAMP_MEMBER: &str = "_timestamp";
+/// Milliseconds since 1970 beyond which JavaScript has no `Date`.
+const INSTANT_MS_MAX: f64 = 8.64e15;
 
 #[derive(Debug, Clone)]
 pub struct FrameOptions {
@@ -260,7 +262,7 @@ fn date_time_ms(literal: &[u8]) -> Option<i64> {
 /// Of any number: documents have integers up to 2^53 only, which as nanoseconds is a hundred days.
 fn nanoseconds_to_ms(literal: &[u8]) -> Option<i64> {
     let nanoseconds: f64 = std::str::from_utf8(literal).ok()?.parse().ok()?;
-    Some((nanoseconds / 1e6).floor() as i64)
+    Some((nanoseconds / 1e6).floor().min(INSTANT_MS_MAX) as i64)
 }
 
 fn invalid_document(key: &str, what: &str) -> EngineError {

@@ -250,6 +250,7 @@ fn ttl_bases() {
     assert_eq!(base("meta.at", r#"{"meta":3}"#), Ok(TIMESTAMP_MS), "a missing field takes the write time");
     assert_eq!(base("at", r#"{"at":"1969-01-01T00:00:00Z"}"#), Ok(1), "0 would mean never");
     assert_eq!(base("at", r#"{"at":1.7000000001e18}"#), Ok(1_700_000_000_100), "beyond 2^53 with an exponent");
+    assert_eq!(base("at", r#"{"at":1e30}"#), Ok(8_640_000_000_000_000), "not beyond the last instant there is");
     for bad in [r#"{"at":"soon"}"#, r#"{"at":true}"#, r#"{"at":null}"#, r#"{"at":[]}"#] {
         let (code, message) = base("at", bad).unwrap_err();
         assert!(code == "validation_failed" && message.contains("TTL field at"), "{bad}: {message}");
