@@ -75,6 +75,14 @@ describe('between a write and its index', () => {
     expect(partial).toBeUndefined();
   });
 
+  test('an offset counts no hits that have gone', async () => {
+    await batch({ deletes: ['best'] });
+    const { hits, partial } = await query({ ...amber, offset: 1 });
+    expect(hits.hits.map(({ _id }) => _id)).toEqual(['third']);
+    expect(hits.total).toEqual({ value: 2, relation: 'exact' });
+    expect(partial).toBeUndefined();
+  });
+
   test('a page that cannot see new rows yet claims no exact total', async () => {
     await batch({ inserts: { fourth: { text: 'amber', kind: 'c' } } });
     expect((await query(amber)).hits.total).toEqual({ value: 3, relation: 'gte' });

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { NativePlan } from '../plan/native-plan.ts';
 import { type Hit, hydrate } from './hydrate.ts';
-import { isAtLeast } from './index-freshness.ts';
+import { type IndexFreshness, isAtLeast } from './index-freshness.ts';
 import { hitCount, type NativeHits, type QueryCaller, type QueryTarget, type RunNativeQuery } from './query-target.ts';
 import { orderByStored } from './stored-order.ts';
 
@@ -69,16 +69,27 @@ export async function executeQuery(
 }
 
 /**
- * Counts and aggregations are not matched again on what is stored. A count is worth a moment of waiting; under a row filter
- * aggregations would tell of rows that have been hidden since, and wait for as long as it takes, or fail with `unavailable`.
+ * Counts, aggregations and the hits before an offset are not matched again on what is stored. A count is worth a moment of waiting, and
+ * so are hits that may have gone; under a row filter aggregations would tell of rows that have been hidden since, and wait for as
+ * long as it takes, or fail with `unavailable`.
  */
 async function waitForUnchecked(plan: NativePlan, { freshness }: QueryTarget, heads: readonly number[]): Promise<void> {
   const mayShowHidden = plan.row_filter !== undefined && plan.aggregations !== undefined;
-  if (!plan.count_only && !mayShowHidden) return;
+  if (!plan.count_only && !mayShowHidden && !maySkipGone(plan, freshness, freshness.shown(), heads)) return;
   const isShown = await freshness.waitUntilShown(heads);
   if (isShown || !mayShowHidden) return;
   const message = 'aggregations under a row filter need an index that shows every write; send the query again shortly';
   throw new ServiceError('unavailable', message, { retryAfterMs: 500 });
+}
+
+/** Whether the offset may count hits that have gone: pages would overlap, and hits between them be on none. */
+function maySkipGone(
+  { offset }: NativePlan,
+  freshness: IndexFreshness,
+  shown: readonly number[],
+  heads: readonly number[],
+): boolean {
+  return offset > 0 && !isAtLeast(shown, heads) && freshness.removedSince(shown) > 0;
 }
 
 /** `heads`: what was committed when the query began. */
@@ -95,6 +106,7 @@ async function answer(
   // Later an index that is searched now may have replayed, been mended, or be gone.
   const hadReplayed = freshness.hasReplayed();
   const wasWhole = freshness.isWhole();
+  const skipsGone = maySkipGone(plan, freshness, shown, heads);
   let limit = plan.limit;
   /** The answer that has visited every match. */
   let aggregated: NativeHits | undefined;
@@ -122,7 +134,7 @@ async function answer(
       hits: await orderByStored(shownHits, plan, target),
       total: isCurrent ? total : Math.max(hits.length, total - Math.max(gone, freshness.removedSince(shown))),
       totalIsExact: totalIsExact && isCurrent && isWhole,
-      isPartial: native.isPartial || aggregated?.isPartial === true || !hadReplayed || !isWhole,
+      isPartial: native.isPartial || aggregated?.isPartial === true || !hadReplayed || !isWhole || skipsGone,
       damaged: page.damaged,
       maxScore: droppedScore === undefined ? native.maxScore : maxScoreOf(native, hits, droppedScore),
       aggregations: aggregated?.aggregations,

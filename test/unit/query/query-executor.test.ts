@@ -129,6 +129,25 @@ test('a page that is not full though there are more hits is partial, unless the 
   expect(await ask(true)).toEqual({ keys: ['k1'], isPartial: false });
 });
 
+test.each([
+  [0, 0, false],
+  [1, 0, true],
+  [1, 5, false],
+])(
+  'with an offset of %p and indexes that show %p of 5 after a wait, an answer is partial: %p',
+  async (offset, shows, partial) => {
+    let shown = 0;
+    const waitUntilShown = async () => {
+      shown = shows;
+      return shows === 5;
+    };
+    const freshness = { ...fresh, shown: () => [shown], removedSince: () => 1, waitUntilShown };
+    const planned = planQuery({ offset, full_text_search: { match: 'soup' } }, { name: 'recipes', nowMs: 0 });
+    const { isPartial } = await executeQuery(planned, { ...target, freshness }, async () => nativeHits(0), caller);
+    expect(isPartial).toBe(partial);
+  },
+);
+
 test('an answer is partial by how the indexes were when they were searched', async () => {
   const ask = async (before: boolean) => {
     let replayed = before;
