@@ -103,7 +103,7 @@ export function ttlBaseOfBody(body: Uint8Array, writtenMs: number, context: Eval
   return ttlBase(JSON.parse(decoder.decode(body)), undefined, writtenMs, context);
 }
 
-/** What an insert would refuse, unless the document had it before. */
+/** Fails with `validation_failed` on what an insert would refuse, unless the document had it before. */
 function refuseNewTimes(
   document: Record<string, unknown>,
   held: TransformedDocument | undefined,
