@@ -346,6 +346,12 @@ test('what is not offered is refused by name', async () => {
       },
       'images and sounds belong to user messages',
     ],
+    [{ tools: [{ type: 'web_search' }] }, 'member "tools.0.type": expected "function"'],
+    [{ tools: [{ type: 'function' }] }, 'member "tools.0.name" is missing'],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_file', filename: 'a.pdf' }] }] },
+      'member "input.0.content.0.type": expected "input_text" or "output_text" or "text" or "refusal" or "input_image"',
+    ],
   ];
   for (const [more, words] of cases) {
     const { status, body } = await server.send('POST', '/ai/v1/responses', { ...asked, ...more });

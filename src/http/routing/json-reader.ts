@@ -34,11 +34,23 @@ function checkerOf(schema: TSchema): TypeCheck<TSchema> {
 export function checkValue<Schema extends TSchema>(value: unknown, schema: Schema, said = body): Static<Schema> {
   const checker = checkerOf(schema);
   if (checker.Check(value)) return value as Static<Schema>;
-  const first = checker.Errors(value).First();
+  const first = firstError(checker, value);
   throw new ServiceError(
     'invalid_request',
     first === undefined ? `${said.whole} has the wrong shape` : describe(first, said),
   );
+}
+
+/** The first thing that is wrong; the `type` where that is wrong too, since a value of another kind lacks what it never has. */
+function firstError(checker: TypeCheck<TSchema>, value: unknown): ValueError | undefined {
+  const first = checker.Errors(value).First();
+  if (first?.message !== 'Expected required property') return first;
+  const folder = first.path.slice(0, first.path.lastIndexOf('/') + 1);
+  for (const error of checker.Errors(value)) {
+    if (!error.path.startsWith(folder)) break;
+    if (error.path === `${folder}type` && error.value !== undefined) return error;
+  }
+  return first;
 }
 
 /** Scans, parses, prepares and checks a JSON body. */
@@ -78,12 +90,10 @@ function describe(error: ValueError, { whole, part }: Said): string {
   return `${at}: ${deepest.message.charAt(0).toLowerCase()}${deepest.message.slice(1)}`;
 }
 
-/** The words that a value may be, where it is a choice of words. */
+/** The words that a value may be, where it is a word or a choice of words. */
 function wordsOf(schema: TSchema): string | undefined {
-  const choices: unknown = schema.anyOf;
-  if (!Array.isArray(choices)) return undefined;
-  const words = choices.map((choice: TSchema) => choice.const as unknown);
-  return words.every((word) => typeof word === 'string') ? words.map((word) => `"${word}"`).join(' or ') : undefined;
+  const words = constantsOf(schema);
+  return words.length > 0 ? words.map((word) => `"${word}"`).join(' or ') : undefined;
 }
 
 /**
@@ -112,12 +122,19 @@ function typedBranchOf(error: ValueError): ValueError | undefined {
   const { value } = error;
   const choices: unknown = error.schema.anyOf;
   if (!Array.isArray(choices) || typeof value !== 'object' || value === null || !('type' in value)) return undefined;
-  const types: unknown[] = choices.map((choice: TSchema) => choice.properties?.type?.const);
-  if (types.some((type) => typeof type !== 'string')) return undefined;
-  const first = error.errors[types.indexOf(value.type)]?.First();
+  const types = choices.map(({ properties }: TSchema) => constantsOf(properties?.type));
+  if (types.some((words) => words.length === 0)) return undefined;
+  const first = error.errors[types.findIndex((words) => words.includes(value.type))]?.First();
   if (first !== undefined) return deepestOf(first);
-  const words = { ...error.schema, anyOf: types.map((type) => ({ const: type })) };
+  const words = { ...error.schema, anyOf: types.flat().map((type) => ({ const: type })) };
   return { ...error, path: `${error.path}/type`, schema: words };
+}
+
+/** The words that the schema lets through; none where it lets other values through too. */
+function constantsOf(schema: TSchema | undefined): unknown[] {
+  const choices: unknown = schema?.anyOf ?? [schema];
+  const words = Array.isArray(choices) ? choices.map((choice?: TSchema) => choice?.const as unknown) : [];
+  return words.every((word) => typeof word === 'string') ? words : [];
 }
 
 /** Where one of several kinds of objects has more of the value's members than any other. */
