@@ -41,14 +41,19 @@ export function checkValue<Schema extends TSchema>(value: unknown, schema: Schem
   );
 }
 
+/** A large body may have any number of errors. */
+const errorsLookedAtMax = 32;
+
 /** The first thing that is wrong; the `type` where that is wrong too, since a value of another kind lacks what it never has. */
 function firstError(checker: TypeCheck<TSchema>, value: unknown): ValueError | undefined {
   const first = checker.Errors(value).First();
   if (first?.message !== 'Expected required property') return first;
   const folder = first.path.slice(0, first.path.lastIndexOf('/') + 1);
+  let looked = 0;
   for (const error of checker.Errors(value)) {
-    if (!error.path.startsWith(folder)) break;
+    if (!error.path.startsWith(folder) || looked === errorsLookedAtMax) break;
     if (error.path === `${folder}type` && error.value !== undefined) return error;
+    looked += 1;
   }
   return first;
 }
