@@ -233,6 +233,23 @@ test('a write by an earlier TTL field has its bases read by the field of the ran
   await storage.close();
 });
 
+test('a transform finds the TTL field where an insert does: in objects, by its names alone', async () => {
+  using directory = temporaryDirectory();
+  const storage = await openTestStorage(directory.path);
+  const id = rangeId(await createTable(storage));
+  for (const [field, base] of [
+    ['a.b', 2_000],
+    ['$.a.b', requestTimeMs],
+    ['c.0', requestTimeMs],
+  ] as const) {
+    const range = await storage.openRange(id, { durationMs: 1_000, field });
+    await write(storage, id, { puts: { k: { a: { b: 2e9 }, c: [3e9] } }, ttlBaseMs: requestTimeMs });
+    await write(storage, id, { transforms: [{ key: 'k', operations: [{ op: '$set', path: 'n', value: 1 }] }] });
+    expect([field, range.documents.get('k')?.ttlBaseMs]).toEqual([field, base]);
+  }
+  await storage.close();
+});
+
 test('a linear merge neither counts nor names what has expired', async () => {
   using directory = temporaryDirectory();
   const storage = await openTestStorage(directory.path);

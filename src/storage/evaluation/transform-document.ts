@@ -2,7 +2,7 @@ import { dateTimeMs, instantMs } from '../../lib/instant-ms.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { StoredRow } from '../range/stored-rows.ts';
 import type { EvaluationContext } from './evaluation-context.ts';
-import { applyOperations, integerMax, pathSegments, type TransformOperation } from './transforms.ts';
+import { applyOperations, integerMax, type TransformOperation } from './transforms.ts';
 
 declare global {
   interface JSON {
@@ -145,11 +145,12 @@ function ttlBase(
   return Math.max(1, instantMs(valueAt(document, context.ttlField)) ?? context.timeMs);
 }
 
-/** The member at a dotted path; undefined where there is none. */
+/** The member at a dotted path, as the engine finds it: of objects alone; undefined where there is none. */
 function valueAt(document: unknown, path: string): unknown {
   let value: unknown = document;
-  for (const name of pathSegments(path)) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+  for (const name of path.split('.')) {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+    if (!Object.hasOwn(value, name)) return undefined;
     value = (value as Record<string, unknown>)[name];
   }
   return value;
