@@ -43,7 +43,7 @@ function valueAt(document: Members, segments: readonly string[]): unknown {
 }
 
 /** Path segments of `$.a.b` or `a.b`. */
-export function pathSegments(path: string): string[] {
+function pathSegments(path: string): string[] {
   const bare = path.startsWith('$.') ? path.slice(2) : path;
   return bare.split('.');
 }
