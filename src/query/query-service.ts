@@ -294,7 +294,7 @@ export class QueryService {
     const { caller } = searched;
     const profile = searched.search.plan.profile === true;
     const rights = await openRights(join, opened, { tables, foreign, run, clock, caller, nowMs, profile });
-    return executeJoin({ ...searched, plan: join, rights, clock });
+    return await executeJoin({ ...searched, plan: join, rights, clock });
   }
 
   #shownParts({ projection, plan }: PlannedQuery, { indexes, artifacts }: SearchableTable): PartProjection | undefined {

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test';
+import { RightTable } from '../../src/query/join/right-table.ts';
 import { table as grant, startGuardedServer } from '../support/access.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -448,4 +449,21 @@ test('documents that have expired are not joined', async () => {
     const result = await ask({ table: 'visits', join });
     expect(result.hits.hits.map(({ _id }) => _id)).toEqual(['b']);
   }
+});
+
+test('a join keeps the ranges of its right side open while others need their place', async () => {
+  await using crowded = await startTestServer({ environment: { SUNDEW__STORAGE__OPEN_RANGES: '1' } });
+  await fill(crowded, 'customers', customers, { num_shards: 2 });
+  await fill(crowded, 'orders', orders);
+  await fill(crowded, 'others', { a: {} });
+  const { all } = RightTable.prototype;
+  using _spied = spyOn(RightTable.prototype, 'all').mockImplementationOnce(async function (this: RightTable) {
+    for (let at = 0; at < 3; at += 1) await crowded.send('POST', '/db/v1/tables/others/query', { limit: 1 });
+    return all.call(this);
+  });
+  const answer = await crowded.send<{ responses: [Result] }>('POST', '/db/v1/tables/orders/query', {
+    filter_query: { match_all: {} },
+    join: { right_table: 'customers', on: { left_field: 'customer', right_field: '_id' } },
+  });
+  expect([answer.status, answer.body.responses?.[0].hits.total]).toEqual([200, { value: 3, relation: 'exact' }]);
 });
