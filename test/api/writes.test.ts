@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test';
 import { gzipSync } from 'node:zlib';
+import { IndexedRange } from '../../src/indexing/indexed-range.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 let server: TestServer;
@@ -230,5 +231,43 @@ describe('what a batch refuses', () => {
     await server.send('POST', `${path}/batch`, { inserts: { '\ufeffa': { n: 1 }, a: { n: 2 } } });
     expect(await read(path, '\ufeffa')).toEqual({ n: 1 });
     expect(await read(path, 'a')).toEqual({ n: 2 });
+  });
+});
+
+describe('a write that waits until it can be seen', () => {
+  const write = (at: TestServer) =>
+    at.send('POST', '/db/v1/tables/t/batch', { inserts: { a: { n: 1 } }, sync_level: 'full_index' });
+
+  test('keeps its range open while others need its place', async () => {
+    await using crowded = await startTestServer({ environment: { SUNDEW__STORAGE__OPEN_RANGES: '1' } });
+    for (const name of ['t', 'others']) await crowded.send('POST', `/db/v1/tables/${name}`, {});
+    const { waitForIndexes } = IndexedRange.prototype;
+    using _spied = spyOn(IndexedRange.prototype, 'waitForIndexes').mockImplementationOnce(async function (
+      this: IndexedRange,
+      ...asked
+    ) {
+      await crowded.send('POST', '/db/v1/tables/others/query', { limit: 1 });
+      await Bun.sleep(200);
+      // Fails where the range was closed.
+      expect(this.stored.documents.get('a')?.key).toBe('a');
+      await waitForIndexes.apply(this, asked);
+    });
+    expect((await write(crowded)).body).toMatchObject({ status: 'committed' });
+  });
+
+  test('holds up no drop of its table', async () => {
+    await using waiting = await startTestServer();
+    await waiting.send('POST', '/db/v1/tables/t', {});
+    const waits = Promise.withResolvers<void>();
+    using _spied = spyOn(IndexedRange.prototype, 'waitForIndexes').mockImplementationOnce(
+      (_names, _sequence, signal) => {
+        waits.resolve();
+        return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new Error('given up'))));
+      },
+    );
+    const written = write(waiting);
+    await waits.promise;
+    expect((await waiting.send('DELETE', '/db/v1/tables/t')).status).toBe(204);
+    expect((await written).body).toMatchObject({ status: 'committed_repair_required' });
   });
 });

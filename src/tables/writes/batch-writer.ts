@@ -109,7 +109,7 @@ export class BatchWriter {
     const parts = [{ table, lease, writes }];
     const by = { caller, isEnriched: wait === 'enrichments' };
     const applied = repeated ?? (await this.#commit(parts, [], request, at, by));
-    return settle(parts, applied, wait, batchCounts(applied), this.#clock);
+    return await settle(parts, applied, wait, batchCounts(applied), this.#clock);
   }
 
   /** Batches of several tables as one write. */
@@ -219,7 +219,7 @@ export class BatchWriter {
       const own = new Set(table.ranges.map(({ rangeId }) => rangeId));
       counts[table.name] = batchCounts(applied.filter((each) => own.has(each.rangeId)));
     }
-    return settle(parts, applied, wait, counts, this.#clock);
+    return await settle(parts, applied, wait, counts, this.#clock);
   }
 
   async #rangeWrites(

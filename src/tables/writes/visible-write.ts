@@ -13,7 +13,10 @@ export interface WriteOutcome<Counts> {
   error?: string;
 }
 
-/** Waits for the indexes that `sync_level` names. The write is committed by now, so nothing here undoes it. */
+/**
+ * Waits for the indexes that `sync_level` names, or until a table closes. The write is committed by now, so nothing here undoes it. The
+ * caller keeps its leases meanwhile: a range that is closed shows nothing.
+ */
 export async function settle<Counts>(
   parts: TableWrites[],
   applied: WrittenRange[],
@@ -28,6 +31,7 @@ export async function settle<Counts>(
   if (wait === 'none') return { status: 'committed', counts };
   const late = new AbortController();
   const cancel = clock.after(limits.syncWaitMs, () => late.abort());
+  const signal = AbortSignal.any([late.signal, ...parts.map(({ table }) => table.closing)]);
   const ranges = rangesOf(parts);
   const tableOf = new Map(parts.flatMap(({ table }) => table.ranges.map((range) => [range.rangeId, table] as const)));
   try {
@@ -36,8 +40,8 @@ export async function settle<Counts>(
         if (lastSequence === undefined) return;
         const range = must(ranges.get(rangeId), 'a range that was written');
         const table = must(tableOf.get(rangeId), 'the table of a range');
-        if (wait === 'full_text') await waitForServing(table, range, lastSequence, late.signal);
-        else await range.waitForIndexes('all', lastSequence, late.signal);
+        if (wait === 'full_text') await waitForServing(table, range, lastSequence, signal);
+        else await range.waitForIndexes('all', lastSequence, signal);
       }),
     );
     const failed = wait === 'full_text' ? 0 : failuresOf(applied, ranges);
