@@ -11,7 +11,8 @@ import { RunningConfig } from './config/reload.ts';
 import type { App } from './http/listener/app.ts';
 import { type Clock, pause, systemClock } from './lib/clock.ts';
 import { didYouMean } from './lib/text/did-you-mean.ts';
-import { createLogger, writeToStandardError } from './observability/line-logger.ts';
+import { createLogger } from './observability/line-logger.ts';
+import { writeToStandardError } from './observability/standard-error.ts';
 import { openServices } from './server/open-services.ts';
 
 export { SundewError } from './client/client.ts';

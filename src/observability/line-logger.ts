@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
 import type { LogFields, Logger, LogLevel } from './logger.ts';
-import { standardError } from './standard-error.ts';
 
 const rank: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3 };
 
@@ -97,9 +96,4 @@ function textFacts(facts: Readonly<Record<string, unknown>>): string {
     else text += ` ${name}=${typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value)}`;
   }
   return text;
-}
-
-/** Writes a line to the standard error stream; returns false where it is lost. */
-export function writeToStandardError(line: string): boolean {
-  return standardError.write(line);
 }

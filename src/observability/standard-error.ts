@@ -41,7 +41,12 @@ class StandardError {
   }
 }
 
-export const standardError = new StandardError();
+const standardError = new StandardError();
+
+/** Writes a line to the standard error stream; returns false where it is lost. */
+export function writeToStandardError(line: string): boolean {
+  return standardError.write(line);
+}
 
 /**
  * The process would stand still with the reader of a full pipe. Whether writes wait is said for all that have the pipe open alike,

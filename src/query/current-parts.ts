@@ -49,7 +49,7 @@ export function currentParts(
 }
 
 /** These parts, and all that they are made of. */
-export function withSources<Part extends MadePart>(made: readonly Part[]): MadePart[] {
+export function withSources(made: readonly MadePart[]): MadePart[] {
   const chains = made.flatMap((part) => (part.source ? [part, ...withSources([part.source])] : [part]));
   return [...new Map(chains.map((part) => [part.partId, part])).values()];
 }

@@ -21,7 +21,7 @@ function runOnFullDisk(words: readonly string[], full: 'stdout' | 'stderr'): { c
 
 test('a log that lies on a full disk loses lines and ends nothing', () => {
   const program = `
-    import { writeToStandardError } from '${sources}/observability/line-logger.ts';
+    import { writeToStandardError } from '${sources}/observability/standard-error.ts';
     writeToStandardError('lost\\n');
     console.log('goes on');`;
   expect(runOnFullDisk(['-e', program], 'stderr')).toEqual({ code: 0, said: 'goes on\n' });
@@ -29,7 +29,8 @@ test('a log that lies on a full disk loses lines and ends nothing', () => {
 
 test('a log whose reader stands still loses lines, says how many, and stops nothing', async () => {
   const program = `
-    import { createLogger, writeToStandardError } from '${sources}/observability/line-logger.ts';
+    import { createLogger } from '${sources}/observability/line-logger.ts';
+    import { writeToStandardError } from '${sources}/observability/standard-error.ts';
     const clock = { nowMs: () => 0 };
     const logger = createLogger({ level: 'info', format: 'json', clock, write: writeToStandardError });
     const line = 'x'.repeat(10_000);
