@@ -28,28 +28,29 @@ const load = () =>
   loadConfig({ flags, environment: { SUNDEW__AUDIT__FILE: 'none' }, file: undefined, readFile: () => '' });
 const config = new RunningConfig(load(), load);
 const options = () => config.config;
-const guarded = new ServerListener('127.0.0.1', Number(given.port));
-const services = await openServices({ config, logger, clock, socket: guarded });
-const few = new CatalogAuthenticator({
-  state: AccessState.of(onlyFew(services.database.access.rows())),
-  clock,
-  passwords: new Passwords(),
-});
-const others = [
+const socket = new ServerListener('127.0.0.1', 0);
+const services = await openServices({ config, logger, clock, socket });
+await services.app.prepareCalls();
+const rows = services.database.access.rows();
+const listeners = [
+  { port: given.port, authenticator: authenticatorOf(rows) },
   { port: given.open, authenticator: undefined },
-  { port: given.few, authenticator: few },
+  { port: given.few, authenticator: authenticatorOf(onlyFew(rows)) },
 ].map(({ port, authenticator }) => {
-  const socket = new ServerListener('127.0.0.1', Number(port));
-  const deps = { options, socket, logger, clock, limits: limitsOf(options()), metrics: services.metrics };
-  socket.attach(createApp(deps, services.app.routes, { authenticator }));
-  return socket;
+  const listener = new ServerListener('127.0.0.1', Number(port));
+  const deps = { options, socket: listener, logger, clock, limits: limitsOf(options()), metrics: services.metrics };
+  listener.attach(createApp(deps, services.app.routes, { authenticator }));
+  return listener;
 });
-guarded.attach(services.app);
 
 process.once('SIGTERM', async () => {
-  await Promise.all([guarded, ...others].map((listener) => listener.stop()));
+  await Promise.all([socket, ...listeners].map((listener) => listener.stop()));
   await services.close();
 });
+
+function authenticatorOf(known: AccessRows): CatalogAuthenticator {
+  return new CatalogAuthenticator({ state: AccessState.of(known), clock, passwords: new Passwords() });
+}
 
 function onlyFew({ users, grants, apiKeys, rowFilters }: AccessRows): AccessRows {
   const isFew = (name: string) => name.startsWith('few-');
