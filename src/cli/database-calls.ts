@@ -8,6 +8,7 @@ import { DataDirectory } from '../storage/directory/data-directory.ts';
 import { DataDirectoryError } from '../storage/directory/data-directory-error.ts';
 import { checkDataFormat } from '../storage/directory/data-format.ts';
 import { configFlags, configOf } from './load-config.ts';
+import { serverAddress, serverFlags } from './server-address.ts';
 import type { VerbContext } from './verb.ts';
 
 /** An answer that is no success, or none. */
@@ -31,6 +32,18 @@ export interface DatabaseCalls extends AsyncDisposable {
 const nowhere = 'http://sundew.invalid';
 /** Codes of the system for a server that cannot be reached, or has gone. */
 const unreachable = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH']);
+/** Codes of TLS whose own words say nothing of what to do. */
+const handshakes: Readonly<Record<string, string>> = {
+  EPROTO: 'the TLS handshake failed; where the server asks for a certificate, give "--tls-cert" and "--tls-key"',
+  ...Object.fromEntries(
+    [
+      'SELF_SIGNED_CERT_IN_CHAIN',
+      'DEPTH_ZERO_SELF_SIGNED_CERT',
+      'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+      'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+    ].map((code) => [code, 'the certificate of the server is from an unknown authority; name its own by "--tls-ca"']),
+  ),
+};
 /** Statuses of a proxy whose server does not answer at the moment. */
 const unavailable = new Set([502, 503, 504]);
 
@@ -42,18 +55,15 @@ export interface OpenHow {
 /** With `--url` the server there, with `--key` as the credential; else the data directory, which is opened for the command. */
 export async function openCalls(context: VerbContext, { mayMake = false }: OpenHow = {}): Promise<DatabaseCalls> {
   const { flags } = context.args;
-  const url = flags.get('--url');
-  const key = flags.get('--key') ?? context.environment.SUNDEW_KEY;
-  if (url !== undefined) {
-    if (URL.parse(url) === null) throw new ConfigError('"--url" is no address');
-    const other = configFlags().find(({ flag }) => flags.has(flag));
+  const server = serverAddress(context);
+  if (server !== undefined) {
+    const { url, headers, tls } = server;
+    const other = configFlags().find(({ flag }) => flags.has(flag) && !serverFlags.some((each) => each.flag === flag));
     if (other !== undefined) throw new ConfigError(`a server at "--url" has its own ${other.flag}; leave it out`);
-    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
     // A backup may take hours, in which nothing is sent.
-    const send = (request: Request) => fetch(request, { timeout: false });
-    return { ...calls(send, url.replace(/\/+$/, ''), headers), [Symbol.asyncDispose]: async () => undefined };
+    const send = (request: Request) => fetch(request, { timeout: false, tls });
+    return { ...calls(send, url, headers), [Symbol.asyncDispose]: async () => undefined };
   }
-  if (flags.has('--key')) throw new ConfigError('"--key" is for a server; give "--url" too');
   // A user who can open the directory may do everything with it.
   const offline = { ...context, args: { ...context.args, flags: new Map([...flags, ['--auth', 'false']]) } };
   const load = () => configOf(offline);
@@ -107,6 +117,8 @@ function calls(
 
 function withoutAnswer(error: unknown): never {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const handshake = handshakes[code];
+  if (handshake !== undefined) throw new RefusedError(handshake, false);
   if (!unreachable.has(code)) throw error;
   throw new RefusedError(`unavailable: the server gives no answer (${code}); what was asked may have been done`, true);
 }

@@ -2,9 +2,12 @@ import { describe, expect, test } from 'bun:test';
 import { createPrivateKey } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { connect } from '../../src/client/client.ts';
 import { readTls, type TlsMaterial } from '../../src/http/listener/tls/tls-files.ts';
 import { TlsReload } from '../../src/http/listener/tls/tls-reload.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
+import { otherVerbs } from '../../src/other-verbs.ts';
+import { runCommand } from '../support/command-line.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { testListener } from '../support/test-listener.ts';
@@ -79,6 +82,65 @@ describe('TLS', () => {
       ask(server.url, '/fast', 'first', client),
     );
     expect(await Promise.all(answers)).toEqual(['refused', 'fast', 'refused']);
+  });
+});
+
+describe('mutual TLS', () => {
+  const file = (name: string) => join(fixtures, `${name}.pem`);
+  const table = defineRoute({
+    method: 'GET',
+    path: '/db/v1/tables/:table',
+    tag: 't',
+    summary: 's',
+    responses: { 200: { description: 'fine' } },
+    access: 'open',
+    handler: () => ({ name: 'shop' }),
+  });
+  const serving = () => testListener({ routes: [table] }, material('first', 'client'));
+
+  test('takes the certificate of a command, from its options or from variables', async () => {
+    await using server = serving();
+    const run = (words: readonly string[], variables = {}) =>
+      runCommand(otherVerbs, ['table', 'get', 'shop', '--url', server.url, ...words], variables);
+    const own = ['--tls-cert', file('client.cert'), '--tls-key', file('client.key')];
+    const trust = ['--tls-ca', file('first.cert')];
+    expect(await run([...own, ...trust])).toMatchObject({ code: 0, explained: '' });
+    const variables = {
+      SUNDEW_TLS_CERT: file('client.cert'),
+      SUNDEW_TLS_KEY: file('client.key'),
+      SUNDEW_TLS_CA: file('first.cert'),
+    };
+    expect(await run([], variables)).toMatchObject({ code: 0, explained: '' });
+    const explanations: [readonly string[], number, string][] = [
+      [trust, 1, 'where the server asks for a certificate, give "--tls-cert" and "--tls-key"'],
+      [own, 1, 'is from an unknown authority; name its own by "--tls-ca"'],
+      [['--tls-cert', file('client.cert')], 2, '"--tls-cert" and "--tls-key" go together'],
+      [[...own.slice(0, 3), file('first.key')], 2, 'is not the key of'],
+      [['--tls-ca', file('first.key')], 2, 'it has no certificate'],
+    ];
+    for (const [words, code, explained] of explanations) {
+      expect(await run(words)).toMatchObject({ code, explained: expect.stringContaining(explained) });
+    }
+  });
+
+  test('has no use for a certificate where nothing is encrypted, or where no server is asked', async () => {
+    const run = (...words: string[]) => runCommand(otherVerbs, [...words, '--tls-ca', file('first.cert')]);
+    for (const [words, explained] of [
+      [['table', 'list', '--url', 'http://127.0.0.1:1'], '"--tls-ca" is for an address of https'],
+      [['table', 'list'], '"--tls-ca" is for a server; give "--url" too'],
+      [['auth', 'users', 'list'], '"--tls-ca" is for a server; give "--url" too'],
+    ] as const) {
+      expect(await run(...words)).toMatchObject({ code: 2, explained: expect.stringContaining(explained) });
+    }
+  });
+
+  test('takes the certificate of the typed client, by its own fetch', async () => {
+    await using server = serving();
+    const tls = { cert: pem('client.cert'), key: pem('client.key'), ca: pem('first.cert') };
+    const client = connect(server.url, { fetch: (request) => fetch(request, { tls }) });
+    expect(await client.request<{ name: string }>('GET', '/db/v1/tables/shop')).toEqual({ name: 'shop' });
+    const without = connect(server.url, { retries: 0, fetch: (request) => fetch(request, { tls: { ca: tls.ca } }) });
+    await expect(without.request('GET', '/db/v1/tables/shop')).rejects.toMatchObject({ code: 'connection_failed' });
   });
 });
 

@@ -1,13 +1,14 @@
 import { runCommandLine } from '../../src/cli/run.ts';
 
-/** Runs a command as a person types it, without variables of the environment; what it printed and explained. */
+/** Runs a command as a person types it, with these variables of the environment alone; what it printed and explained. */
 export async function runCommand(
   verbs: Parameters<typeof runCommandLine>[0]['verbs'],
   words: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<{ code: number; printed: string; explained: string }> {
   let [printed, explained] = ['', ''];
   const code = await runCommandLine({ verbs, version: '0' }, [...words], {
-    environment: {},
+    environment,
     print: (text) => {
       printed += text;
     },

@@ -10,6 +10,7 @@ import {
   runClient,
   sayingRefusals,
 } from '../client/client-verb.ts';
+import { serverAddress } from '../server-address.ts';
 import { apiKeyActions } from './api-keys.ts';
 import { permissionActions, roleActions } from './grants.ts';
 import { withOfflineCalls } from './offline-access.ts';
@@ -95,7 +96,7 @@ export const auth = verbOfActions<ClientAction>(
     ],
   },
   (run, context, given) =>
-    context.args.flags.has('--url')
+    serverAddress(context) !== undefined
       ? runClient(context, (database) => run(database, context, ...given))
       : sayingRefusals(context, () => withOfflineCalls(context, (database) => run(database, context, ...given))),
 );

@@ -9,6 +9,7 @@ import { verbOfActions } from '../actions.ts';
 import { clientFlags, printJson, sayingRefusals } from '../client/client-verb.ts';
 import { openCalls } from '../database-calls.ts';
 import { configOf } from '../load-config.ts';
+import { serverFlags } from '../server-address.ts';
 import { exitCodes, type VerbContext } from '../verb.ts';
 import { place, tablesOf } from './place.ts';
 import { restoreBackup, restoreModes } from './restore.ts';
@@ -49,7 +50,7 @@ export const backup = verbOfActions<Action>(
       { flag: '--json', help: 'JSON.' },
       // A verification reads the location itself.
       ...clientFlags.map((each) =>
-        each.flag === '--url' || each.flag === '--key' ? { ...each, of: ['create', 'list', 'restore'] } : each,
+        serverFlags.includes(each) ? { ...each, of: ['create', 'list', 'restore'] } : each,
       ),
     ],
   },

@@ -5,13 +5,13 @@ import { verbOfActions } from '../actions.ts';
 import { cellOf } from '../cell.ts';
 import { type DatabaseCalls, type OpenHow, openCalls, RefusedError } from '../database-calls.ts';
 import { configFlags } from '../load-config.ts';
+import { serverFlags } from '../server-address.ts';
 import { type ActionSpec, exitCodes, type Verb, type VerbContext } from '../verb.ts';
 import { objectOf, type WrittenJson } from './written-json.ts';
 
 /** Flags of every verb that asks a database. */
 export const clientFlags = [
-  { flag: '--url', value: 'URL', help: 'A running server, e.g. http://127.0.0.1:8080; else the data directory.' },
-  { flag: '--key', value: 'KEY', help: 'Its credential; else the variable SUNDEW_KEY.' },
+  ...serverFlags,
   ...configFlags(['dataDir', 'modelsDir', 'predictorsDir', 'allowDownloads', 'hubUrl', 'packageIndex']),
 ];
 

@@ -120,7 +120,7 @@ describe('the help of a verb', () => {
     ['check', '--data-dir --config --json', '--port --models-dir --log-level --hub-url'],
     ['models', '--models-dir --ml-dir --hub-url --allow-downloads --kind', '--port --data-dir --log-level'],
     ['demo', '--url', '--port --data-dir'],
-    ['table', '--url --key --data-dir --models-dir', '--port --auth --tls-cert --log-level --metrics-port'],
+    ['table', '--url --key --tls-cert --data-dir --models-dir', '--port --auth --log-level --metrics-port'],
     ['backup', '--url --data-dir', '--port --auth --log-level --stop-delay'],
     ['auth', '--url --data-dir', '--port --auth --log-level'],
   ];

@@ -19,17 +19,27 @@ export interface TlsMaterial {
 
 /** Reads the files. Throws an Error with a sentence where one cannot be read, or the key is not the certificate's. */
 export function readTls(files: TlsFiles): TlsMaterial {
+  return { ...readCertificate(files), ca: files.ca === undefined ? undefined : readAuthorities(files.ca) };
+}
+
+/** A certificate and its key. Throws as `readTls` does. */
+export function readCertificate(files: Pick<TlsFiles, 'cert' | 'key'>): Pick<TlsMaterial, 'cert' | 'key'> {
   const cert = readPem(files.cert);
   const key = readPem(files.key);
-  const ca = files.ca === undefined ? undefined : readPem(files.ca);
   const certificate = firstOf(files.cert, cert);
   if (/^(-----BEGIN |Proc-Type: .*)ENCRYPTED/m.test(key)) {
     throw new Error(`${files.key} cannot be used for TLS: a passphrase protects it; write it without one`);
   }
   const privateKey = parsed(files.key, () => createPrivateKey(key));
-  if (files.ca !== undefined && ca !== undefined) firstOf(files.ca, ca);
   if (!certificate.checkPrivateKey(privateKey)) throw new Error(`${files.key} is not the key of ${files.cert}`);
-  return { cert, key, ca };
+  return { cert, key };
+}
+
+/** The certificates of authorities. Throws as `readTls` does. */
+export function readAuthorities(path: string): string {
+  const ca = readPem(path);
+  firstOf(path, ca);
+  return ca;
 }
 
 /** The first certificate of a file, all of which are looked at: the runtime names no file, and passes over some of them. */
