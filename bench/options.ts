@@ -16,6 +16,8 @@ export interface BenchOptions {
   baseline: string | undefined;
   pin: boolean;
   list: boolean;
+  /** Prints where each aim stands by the results that there are, and runs nothing. */
+  standing: boolean;
   help: boolean;
 }
 
@@ -29,6 +31,7 @@ export const usage = `bun bench [case...] [options]
   --baseline FILE          fail when a ratio is more than 25 % worse than in FILE
   --no-pin                 do not hold server and client to a core each
   --list                   name the cases
+  --standing               print the newest result of every aim (tiers full and scale)
 `;
 
 /** Throws an Error with one sentence for a person when an argument makes no sense. */
@@ -45,6 +48,7 @@ export function readBenchOptions(argv: readonly string[], known: readonly string
       baseline: { type: 'string' },
       'no-pin': { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
+      standing: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -62,6 +66,7 @@ export function readBenchOptions(argv: readonly string[], known: readonly string
     baseline: values.baseline,
     pin: !values['no-pin'],
     list: values.list,
+    standing: values.standing,
     help: values.help,
   };
 }

@@ -1,5 +1,5 @@
 /** `bun bench`: runs the cases, prints ratios and aims, appends result lines. See bench/README.md. */
-import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { BenchCase } from './case.ts';
 import { benchCases } from './cases.ts';
@@ -10,9 +10,11 @@ import { setUp } from './processes/sundew-server.ts';
 import { findRegressions } from './report/regressions.ts';
 import { number, renderComparison } from './report/render-comparison.ts';
 import type { ResultLine } from './report/result-line.ts';
+import { renderStanding } from './report/standing.ts';
 
 /** Set for the child that is already held to the client's core. */
 const pinnedVariable = 'SUNDEW_BENCH_PINNED';
+const resultsDirectory = join(import.meta.dir, 'results');
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -28,6 +30,10 @@ async function main(argv: string[]): Promise<number> {
   if (options.help || options.list) {
     const list = benchCases.map(({ name, summary }) => `  ${name.padEnd(16)} ${summary}\n`).join('');
     process.stdout.write(options.help ? `${usage}\n${list}` : list);
+    return 0;
+  }
+  if (options.standing) {
+    process.stdout.write(renderStanding(allResults(), names));
     return 0;
   }
   if (options.pin && Placement.possible() && process.env[pinnedVariable] === undefined) return runPinned(argv);
@@ -104,7 +110,12 @@ function describeRun(options: BenchOptions, placement: Placement, origin: Proven
 
 function defaultFile(tier: string): string {
   const day = new Date().toISOString().slice(0, 10);
-  return join(import.meta.dir, 'results', `${tier}-${day}.jsonl`);
+  return join(resultsDirectory, `${tier}-${day}.jsonl`);
+}
+
+function allResults(): ResultLine[] {
+  const files = readdirSync(resultsDirectory).filter((name) => name.endsWith('.jsonl'));
+  return files.flatMap((name) => readLines(join(resultsDirectory, name)));
 }
 
 function readLines(path: string): ResultLine[] {

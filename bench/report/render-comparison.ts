@@ -22,7 +22,7 @@ function figure(values: Spread, unit: string): string {
   return `${number(values.median)} ${unit} (${number(values.min)} to ${number(values.max)})`;
 }
 
-function renderAim(aim: Aim, suffix: string): string {
+export function renderAim(aim: Aim, suffix: string): string {
   return `${aim.kind === 'at_most' ? '<=' : '>='} ${number(aim.value)}${suffix}`;
 }
 

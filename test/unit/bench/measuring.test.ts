@@ -7,6 +7,7 @@ import { readBenchOptions } from '../../../bench/options.ts';
 import { cpuUsOf } from '../../../bench/processes/process-cpu.ts';
 import { findRegressions } from '../../../bench/report/regressions.ts';
 import { renderComparison } from '../../../bench/report/render-comparison.ts';
+import { renderStanding, type StandingLine } from '../../../bench/report/standing.ts';
 
 describe('statistics', () => {
   test('the percentile is the nearest rank, whatever the order', () => {
@@ -173,6 +174,42 @@ describe('findRegressions', () => {
 
   test('what the baseline does not know is not judged', () => {
     expect(findRegressions([], [line(9, 'at_most')])).toEqual([]);
+  });
+});
+
+describe('where the aims stand', () => {
+  const line = (given: Partial<StandingLine>): StandingLine => ({
+    ...compare({ name: 'latency', unit: 'us', ours: [7], aim: { kind: 'at_most', value: 5 }, notes: {} }),
+    case: 'late',
+    tier: 'full',
+    at: '2026-01-02T00:00:00Z',
+    ...given,
+  });
+  const better = compare({ name: 'latency', unit: 'us', ours: [4], aim: { kind: 'at_most', value: 5 }, notes: {} });
+  const rowsOf = (lines: StandingLine[]) => renderStanding(lines, ['early', 'late']).trimEnd().split('\n').slice(2);
+
+  test('the newest run of a comparison counts, whatever the order of the files', () => {
+    const newer = line({ ...better, at: '2026-01-03T00:00:00Z' });
+    const row = '| `late/latency` | 4 us (4 to 4) | <= 5 us | met | 2026-01-03 |';
+    expect(rowsOf([newer, line({})])).toEqual([row]);
+    expect(rowsOf([line({}), newer])).toEqual([row]);
+  });
+
+  test('cases have their order, tiers their own rows, and smoke runs, lost cases and what has no aim have none', () => {
+    const { aim: _, ...aimless } = line({ name: 'other' });
+    const lines = [
+      line({}),
+      line({ tier: 'scale' }),
+      line({ case: 'early' }),
+      line({ tier: 'smoke', at: '2027-01-01T00:00:00Z' }),
+      line({ case: 'lost' }),
+      aimless,
+    ];
+    expect(rowsOf(lines).map((row) => row.split(' | ')[0])).toEqual([
+      '| `early/latency`',
+      '| `late/latency`',
+      '| `late/latency, scale`',
+    ]);
   });
 });
 
