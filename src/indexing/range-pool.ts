@@ -263,7 +263,8 @@ export class RangePool implements Service {
     const open = [...this.#slots].filter(([, { closed }]) => !closed);
     const unused = open.filter(([, { usedMs }]) => usedMs === Number.NEGATIVE_INFINITY);
     const used = open.filter(([, { usedMs }]) => usedMs !== Number.NEGATIVE_INFINITY);
-    const idle = [...unused, ...used.slice(0, Math.max(0, used.length - options.warmRangesMax))];
+    const warmMax = Math.min(options.warmRangesMax, options.openRangesMax);
+    const idle = [...unused, ...used.slice(0, Math.max(0, used.length - warmMax))];
     for (let at = 0; at < idle.length; at += closingsMax) {
       const resting = idle.slice(at, at + closingsMax).filter(([, slot]) => isAtRest(slot) && slot.usedMs <= before);
       await this.#evictTogether(resting.map(([rangeId]) => rangeId));

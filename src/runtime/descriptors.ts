@@ -1,12 +1,15 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 
+let lastLimit: number | undefined;
+
 /** Descriptors that the process may have open (its soft limit); undefined where the system does not tell. */
 export function descriptorLimit(): number | undefined {
   try {
-    return softLimit(readFileSync('/proc/self/limits', 'utf8'));
+    lastLimit = softLimit(readFileSync('/proc/self/limits', 'utf8'));
   } catch {
-    return undefined;
+    // With no descriptor left it cannot be read.
   }
+  return lastLimit;
 }
 
 /** Reads the table of `/proc/self/limits`; undefined for no limit. */

@@ -483,4 +483,28 @@ describe('S14 few file descriptors', () => {
     },
     timeout,
   );
+
+  test(
+    'that never suffice for all ranges of a write: it is refused for good, says so, and writes nothing',
+    async () => {
+      using place = new FaultPlace();
+      await using server = await ChildServer.start({ dataDir: place.dataDir, openFilesMax: 256 });
+      const wire = new WireClient(server.url);
+      const names = Array.from({ length: 8 }, (_, table) => `t${table}`);
+      for (const name of names) await wire.expect(200, 'POST', `/db/v1/tables/${name}`, { num_shards: 20 });
+      const write = (tables: string[]) =>
+        wire.send('POST', '/db/v1/batch', {
+          tables: Object.fromEntries(tables.map((name) => [name, { inserts: { a: {} } }])),
+        });
+      for (let time = 0; time < 2; time += 1) {
+        expect(await write(names)).toMatchObject({
+          status: 400,
+          body: { code: 'limit_exceeded', retryable: false, message: expect.stringContaining('160 key ranges') },
+        });
+      }
+      expect(await wire.count('t0')).toBe(0);
+      await until(async () => (await write(['t0', 't1'])).status === 201);
+    },
+    timeout,
+  );
 });

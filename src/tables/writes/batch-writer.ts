@@ -32,6 +32,7 @@ import { foreseeTransforms } from './foreseen-transforms.ts';
 import { splitFrame } from './frame-split.ts';
 import { checkRecords, planMerge, readMergeEnvelope, renderMerge } from './linear-merge.ts';
 import { PermittedWrites } from './permitted-writes.ts';
+import { leaseTables } from './ranges-at-once.ts';
 import { isConflictOf, readAssertion } from './read-assertions.ts';
 import { isRelationalTable, rowsLeft, transformsRows } from './relational-writes.ts';
 import { readSyncLevel } from './sync-level.ts';
@@ -203,9 +204,10 @@ export class BatchWriter {
     const tables = scanned.sections.map((name) => this.#tables.get(name, caller, 'write'));
     using _columns = await this.#keepColumns(tables);
     using leases = new DisposableStack();
-    const parts: TableWrites[] = [];
-    for (const table of tables) parts.push({ table, lease: leases.use(await table.lease()), writes: [] });
-    const held = parts.map(({ lease }) => lease);
+    const held = await leaseTables(tables, leases);
+    const parts = held.map((lease, place): TableWrites => {
+      return { table: must(tables[place], 'a lease for each table'), lease, writes: [] };
+    });
     const repeated = repeatedWrites(request, held, at);
     for (const [section, part] of parts.entries()) {
       const putsDeleted = kind === 'transaction';

@@ -20,6 +20,7 @@ function poolOf(
     /** The outcome of the checkpoint of the range's index; it has none without this. */
     checkpoint?: (rangeId: number) => Promise<'done' | 'failed' | 'left'>;
     saved?: SavedRangeFacts[];
+    warmRangesMax?: number;
   } = {},
 ) {
   const opened: number[] = [];
@@ -81,7 +82,7 @@ function poolOf(
       stampOf: (rangeId) => stamps.get(rangeId) ?? 'as it was',
       save: async (facts) => void saves.push(facts),
     }),
-    options: { openRangesMax, warmRangesMax: 1, rangeIdleMs: 60_000 },
+    options: { openRangesMax, warmRangesMax: parts.warmRangesMax ?? 1, rangeIdleMs: 60_000 },
     clock,
     openDisk: () => disk,
     onCloseFailed: () => undefined,
@@ -156,6 +157,14 @@ describe('ranges at rest', () => {
     await clock.advance(1);
     await pool.closeIdle();
     expect(closed).toEqual([3, 4]);
+  });
+
+  test('are not kept warm beyond the bound on open ranges', async () => {
+    const { pool, closed, clock } = poolOf(2, { warmRangesMax: 10 });
+    for (const lease of await Promise.all([1, 2, 3, 4].map((rangeId) => pool.lease(rangeId)))) lease[Symbol.dispose]();
+    await clock.advance(60_000);
+    await pool.closeIdle();
+    expect(closed).toEqual([1, 2]);
   });
 
   test('upkeep does not keep a range open', async () => {
