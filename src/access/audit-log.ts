@@ -19,6 +19,8 @@ export interface AuditEntry {
   /** Empty for who was not identified. */
   readonly user: string;
   readonly key_id?: string | undefined;
+  /** Of a command on a data directory at rest: the number of the user of the system who has run it. The runtime takes the name from a variable. */
+  readonly system_user?: number | undefined;
   /** Address of the client. */
   readonly client?: string | undefined;
   readonly method: string;

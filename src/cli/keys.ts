@@ -4,6 +4,7 @@ import { createAdminUser } from '../access/first-admin.ts';
 import { KeyService } from '../access/key-service.ts';
 import { serverCaller } from '../access/principal.ts';
 import { systemClock } from '../lib/clock.ts';
+import { openOfflineAudit } from '../server/access/open-audit.ts';
 import { withOfflineAccess } from '../storage/catalog/offline-access.ts';
 import { verbOfActions } from './actions.ts';
 import { lifetimeOf, permissionsOf } from './auth/key-words.ts';
@@ -16,6 +17,7 @@ const caller = serverCaller('keys', new AbortController().signal);
 interface Offline {
   readonly changes: AccessChanges;
   readonly keys: KeyService;
+  readonly openAudit: () => ReturnType<typeof openOfflineAudit>;
 }
 
 type Action = (offline: Offline, context: VerbContext, ...given: string[]) => Promise<void>;
@@ -55,15 +57,18 @@ export const keys = verbOfActions<Action>(
     ],
   },
   async (run, context, given) => {
-    await withOfflineAccess(configOf(context).config.dataDir, async (store) => {
+    const { config } = configOf(context);
+    await withOfflineAccess(config.dataDir, async (store) => {
       const changes = offlineChanges(store, systemClock);
-      await run({ changes, keys: new KeyService(changes, () => Promise.resolve()) }, context, ...given);
+      const keys = new KeyService(changes, () => Promise.resolve());
+      const openAudit = () => openOfflineAudit({ config, clock: systemClock, explain: context.explain });
+      await run({ changes, keys, openAudit }, context, ...given);
     });
     return exitCodes.done;
   },
 );
 
-async function create({ changes, keys }: Offline, { args, print }: VerbContext): Promise<void> {
+async function create({ changes, keys, openAudit }: Offline, { args, print }: VerbContext): Promise<void> {
   const { flags } = args;
   const user = flags.get('--user') ?? 'admin';
   const request = {
@@ -72,8 +77,14 @@ async function create({ changes, keys }: Offline, { args, print }: VerbContext):
     permissions: permissionsOf(args),
     rowFilter: undefined,
   };
-  if (user === 'admin' && changes.state.user(user) === undefined) await createAdminUser(changes);
+  using audit = openAudit();
+  if (user === 'admin' && changes.state.user(user) === undefined) {
+    await createAdminUser(changes);
+    audit.note({ method: 'POST', route: '/auth/v1/users/:user', params: { user }, status: 201 });
+  }
   const { key, secret } = await keys.create(user, request, caller);
+  const params = { user, key: key.keyId };
+  audit.note({ method: 'POST', route: '/auth/v1/users/:user/api-keys', params, status: 201 });
   const shown = { key_id: key.keyId, username: user, key_secret: secret.secret, encoded: secret.encoded };
   print(flags.has('--json') ? `${JSON.stringify(shown, null, 2)}\n` : `${secret.encoded}\n`);
 }
@@ -87,8 +98,12 @@ function list({ keys }: Offline, { args, print }: VerbContext): Promise<void> {
   return Promise.resolve();
 }
 
-async function revoke({ keys }: Offline, { explain }: VerbContext, keyId: string): Promise<void> {
+async function revoke({ changes, keys, openAudit }: Offline, { explain }: VerbContext, keyId: string): Promise<void> {
+  using audit = openAudit();
+  const user = changes.state.key(keyId)?.userName ?? '';
   await keys.revoke(keyId, undefined, caller);
+  const params = { user, key: keyId };
+  audit.note({ method: 'DELETE', route: '/auth/v1/users/:user/api-keys/:key', params, status: 204 });
   explain(`the key ${keyId} is revoked\n`);
 }
 

@@ -11,6 +11,7 @@ import { commandClock } from '../../lib/clock.ts';
 import { createLogger } from '../../observability/line-logger.ts';
 import { Metrics } from '../../observability/metrics.ts';
 import { compileRowFilter } from '../../query/execution/compile-row-filter.ts';
+import { openOfflineAudit } from '../../server/access/open-audit.ts';
 import { createApp } from '../../server/create-app.ts';
 import { withOfflineAccess } from '../../storage/catalog/offline-access.ts';
 import { callsWithin, type DatabaseCalls } from '../database-calls.ts';
@@ -26,7 +27,7 @@ export function withOfflineCalls(
   work: (database: Pick<DatabaseCalls, 'call'>) => Promise<number>,
 ): Promise<number> {
   const { config } = configOf(context);
-  return withOfflineAccess(config.dataDir, (store) => {
+  return withOfflineAccess(config.dataDir, async (store) => {
     const changes = offlineChanges(store, commandClock);
     // The first start with authentication makes an administrator only where there is no user yet.
     if (changes.state.userCount === 0) {
@@ -38,6 +39,7 @@ export function withOfflineCalls(
       users: new UserService(changes, new Passwords(), compileRowFilter),
       keys: new KeyService(changes, compileRowFilter),
     };
+    using audit = openOfflineAudit({ config, clock: commandClock, explain: context.explain });
     const app = createApp(
       {
         options: () => config,
@@ -48,8 +50,8 @@ export function withOfflineCalls(
         metrics: new Metrics(),
       },
       [...userRoutes(services), ...keyRoutes(services), ...roleRoutes(services), ...subjectRoutes(services)],
-      {},
+      { audit: audit.record },
     );
-    return work(callsWithin(app));
+    return await work(callsWithin(app));
   });
 }

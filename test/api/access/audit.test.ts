@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { otherVerbs } from '../../../src/other-verbs.ts';
 import { type GuardedServer, startGuardedServer, table } from '../../support/access.ts';
+import { runCommand } from '../../support/command-line.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
 import { startTestServer } from '../../support/test-server.ts';
 
 interface Line {
   user: string;
   key_id?: string;
-  client: string;
+  client?: string;
+  system_user?: number;
   method: string;
   route: string;
   params?: Record<string, string>;
@@ -17,8 +21,11 @@ interface Line {
 }
 
 function linesOf({ server }: GuardedServer): Line[] {
-  const text = readFileSync(join(server.directory, 'audit.jsonl'), 'utf8');
-  return text
+  return linesIn(join(server.directory, 'audit.jsonl'));
+}
+
+function linesIn(path: string): Line[] {
+  return readFileSync(path, 'utf8')
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as Line);
@@ -105,5 +112,67 @@ describe('the audit log of a server', () => {
     expect(existsSync(join(open.directory, 'audit.jsonl'))).toBe(false);
     await using none = await startGuardedServer({ environment: { SUNDEW__AUDIT__FILE: 'none' } });
     expect(existsSync(join(none.server.directory, 'audit.jsonl'))).toBe(false);
+  });
+});
+
+describe('commands on a data directory at rest', () => {
+  const uid = process.getuid?.();
+  const run = (directory: string, words: readonly string[], variables: Record<string, string> = {}) =>
+    runCommand(otherVerbs, [...words, '--data-dir', directory], variables);
+  const offline = ({ system_user, ...line }: Line) => [system_user, short(line)];
+  const rest = async (directory: string) => {
+    const guarded = await startGuardedServer({ directory });
+    await guarded.user('ann', []);
+    await guarded.server[Symbol.asyncDispose]();
+  };
+
+  test('leave their lines beside those of the server', async () => {
+    using place = new TemporaryDirectory();
+    await rest(place.path);
+    const path = join(place.path, 'audit.jsonl');
+    rmSync(path);
+    expect((await run(place.path, ['keys', 'list'])).code).toBe(0);
+    expect(existsSync(path)).toBe(false);
+    const made = await run(place.path, ['keys', 'create', '--user', 'ann', '--json']);
+    const { key_id, encoded } = JSON.parse(made.printed) as { key_id: string; encoded: string };
+    expect((await run(place.path, ['keys', 'revoke', key_id])).code).toBe(0);
+    expect((await run(place.path, ['keys', 'revoke', key_id])).code).toBe(1);
+    const variables = { SUNDEW_PASSWORD: 'another one of hers' };
+    expect((await run(place.path, ['auth', 'users', 'password', 'ann'], variables)).code).toBe(0);
+    expect((await run(place.path, ['auth', 'users', 'delete', 'nobody'])).code).toBe(1);
+    const lines = linesIn(path);
+    expect(lines.map(offline)).toEqual([
+      [uid, ' POST /auth/v1/users/:user/api-keys ann 201'],
+      [uid, ' DELETE /auth/v1/users/:user/api-keys/:key ann 204'],
+      [uid, ' PUT /auth/v1/users/:user/password ann 200'],
+      [uid, ' DELETE /auth/v1/users/:user nobody 404'],
+    ]);
+    expect(lines.slice(0, 2).map(({ params }) => params?.key)).toEqual([key_id, key_id]);
+    for (const secret of [encoded, variables.SUNDEW_PASSWORD]) expect(readFileSync(path, 'utf8')).not.toContain(secret);
+  });
+
+  test('go by the file of the configuration, or keep none', async () => {
+    using place = new TemporaryDirectory();
+    await rest(place.path);
+    const path = join(place.path, 'audit.jsonl');
+    rmSync(path);
+    const elsewhere = join(place.path, 'elsewhere.jsonl');
+    const create = (file: string) => run(place.path, ['keys', 'create'], { SUNDEW__AUDIT__FILE: file });
+    expect((await create('none')).code).toBe(0);
+    expect((await create(elsewhere)).code).toBe(0);
+    expect(existsSync(path)).toBe(false);
+    expect(linesIn(elsewhere)).toHaveLength(1);
+    const refused = await create(join(place.path, 'missing/audit.jsonl'));
+    expect(refused).toMatchObject({ code: 2, printed: '', explained: expect.stringContaining('cannot be written') });
+    expect((await run(place.path, ['keys', 'list'])).printed.trim().split('\n')).toHaveLength(2);
+  });
+
+  test.if(process.getuid?.() === 0)('run by root leave the file to the owner of its folder', async () => {
+    using place = new TemporaryDirectory();
+    await rest(place.path);
+    rmSync(join(place.path, 'audit.jsonl'));
+    chownSync(place.path, 65_534, 65_534);
+    expect((await run(place.path, ['keys', 'create'])).code).toBe(0);
+    expect(statSync(join(place.path, 'audit.jsonl')).uid).toBe(65_534);
   });
 });
