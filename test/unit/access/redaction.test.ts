@@ -21,6 +21,24 @@ test('a text that quotes a secret does not show it, however it was written', () 
   }
 });
 
+test('a secret within what base64 hides is not shown, whatever is beside it', () => {
+  const tokens = ['p\u{3ff}\u{3fe}w~~?ord', secret, 'abcd', 'a-key-of-32-characters-0123456789'];
+  for (const value of tokens) {
+    for (const before of ['', 'u', 'us', 'ann:']) {
+      for (const after of ['', 'x', 'xy', ':more']) {
+        for (const encoding of ['base64', 'base64url'] as const) {
+          const whole = Buffer.from(before + value + after).toString(encoding);
+          const [start, ...end] = redacted(`Basic ${whole}`, [value]).split('(secret)');
+          expect([whole, end.length]).toEqual([whole, 1]);
+          const left = `${start?.slice('Basic '.length)}${end.join('')}`.replaceAll('=', '');
+          // Beside what is not secret, a character at each end holds some bits of it.
+          expect(left.length).toBeLessThanOrEqual(Math.ceil(((before.length + after.length) * 4) / 3) + 2);
+        }
+      }
+    }
+  }
+});
+
 test('the longer of two secrets goes first, and an empty one takes nothing out', () => {
   expect(redacted('abcdef abc', ['abc', 'abcdef', ''])).toBe('(secret) (secret)');
 });
