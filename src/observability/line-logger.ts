@@ -69,7 +69,9 @@ class LineLogger implements Logger {
     } else if (this.#shared.lost > 0) {
       const { lost } = this.#shared;
       this.#shared.lost = 0;
-      this.warn('lines before the last one are lost, because nothing took them', { lost });
+      // Where errors alone are logged, errors are what is lost.
+      const told = this.level === 'error' ? 'error' : 'warn';
+      this.#log(told, 'lines before the last one are lost, because nothing took them', { lost });
     }
   }
 }

@@ -18,7 +18,7 @@ function writtenForms(value: string): string[] {
   return [value, ...encoded, JSON.stringify(value).slice(1, -1), ...base64Forms(Buffer.from(value))];
 }
 
-/** What base64 has of the bytes: alone, and at each of the three places that they can begin at within its groups of three bytes. */
+/** The bytes as base64 has them: alone, and at each of the three places of its groups of three bytes that they can begin at. */
 function base64Forms(bytes: Buffer): string[] {
   const alone = bytes.toString('base64');
   const within = [0, 1, 2].map((before) => {

@@ -30,6 +30,22 @@ describe('logger', () => {
     });
   });
 
+  test('lost lines are told with the next one: as a warning, or as an error where nothing else is logged', () => {
+    for (const [level, told] of [
+      ['info', 'warn'],
+      ['error', 'error'],
+    ] as const) {
+      const lines: string[] = [];
+      let isLost = true;
+      const write = (line: string) => !isLost && lines.push(line) > 0;
+      const log = createLogger({ format: 'json', level, clock: new FakeClock(), write });
+      for (let number = 0; number < 3; number += 1) log.error('lost');
+      isLost = false;
+      log.error('heard');
+      expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: 'heard' }, { level: told, lost: 3 }]);
+    }
+  });
+
   test('an error has its code, message, stack and causes, but never without end', () => {
     const { lines, logger: log } = logger('json');
     const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'disk' });
