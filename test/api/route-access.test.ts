@@ -54,6 +54,7 @@ describe('a route asks who calls it before it reads the body', () => {
       '/healthz',
       '/livez',
       '/readyz',
+      '/',
       '/openapi.json',
     ]);
   });

@@ -57,6 +57,13 @@ const totals = {
   eval_duration: expect.any(Number),
 };
 
+test('the heartbeat of the command line is answered, by the name of the product and where it is documented', async () => {
+  expect((await fetch(server.url, { method: 'HEAD' })).status).toBe(200);
+  const { name, docs, openapi } = (await (await fetch(server.url)).json()) as Record<string, string>;
+  expect(name).toBe('sundew');
+  for (const path of [docs, openapi]) expect((await fetch(`${server.url}${path}`)).status).toBe(200);
+});
+
 describe('chat', () => {
   test('whole, with counts and durations as integers', async () => {
     for (const name of [model, `${model}:latest`]) {

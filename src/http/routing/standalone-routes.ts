@@ -5,6 +5,7 @@ import { isInferencePath } from '../../protocol/inference/error-body.ts';
 import { modelKinds } from '../../protocol/models/model-kinds.ts';
 import { inferenceRoutes } from '../inference/inference-routes.ts';
 import { docsRoutes } from './docs-page.ts';
+import { frontDoor } from './front-door.ts';
 import { healthRoutes } from './health.ts';
 import { defineRoute, type Route } from './route.ts';
 import { unimplementedRoutes } from './unimplemented-routes.ts';
@@ -24,7 +25,7 @@ export function standaloneRoutes(
   const bare = plane
     .filter(({ path }) => bareSpellings.some((spelling) => path === prefix + spelling))
     .map((route) => ({ ...route, path: route.path.slice(prefix.length) }));
-  const described = [...plane, ...healthRoutes(readiness, () => ({ models: countByKind(inference) }))];
+  const described = [...plane, ...healthRoutes(readiness, () => ({ models: countByKind(inference) })), frontDoor];
   const measured = [metricsRoute('/metrics', metrics), metricsRoute('/ai/v1/metrics', metrics)];
   return [...described, ...bare, ...measured, ...docsRoutes(described, version)];
 }

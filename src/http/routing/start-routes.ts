@@ -4,6 +4,7 @@ import { queryRoutes } from '../database/query.ts';
 import { tableRoutes } from '../database/tables.ts';
 import { transactionRoutes } from '../database/transactions.ts';
 import { writeRoutes } from '../database/writes.ts';
+import { frontDoor } from './front-door.ts';
 import { healthRoutes } from './health.ts';
 import type { Route } from './route.ts';
 
@@ -26,5 +27,6 @@ export function startRoutes(services: StartServices): Route[] {
     ...documentRoutes(services.documents),
     ...queryRoutes(services.queries),
     ...healthRoutes(services.readiness),
+    frontDoor,
   ];
 }
