@@ -197,6 +197,47 @@ describe('a streamed response', () => {
   });
 });
 
+describe('log probabilities', () => {
+  const include = ['message.output_text.logprobs' as const];
+
+  test('are those of the tokens that spell the message, whole and in a stream, not of thoughts and calls', async () => {
+    for (const asked of [{ input: 'hello' }, { input: 'think' }, { input: 'call', tools: [add] }]) {
+      const whole = await client.responses.create({ model, temperature: 0, include, top_logprobs: 2, ...asked });
+      const message = whole.output.find((item) => item.type === 'message');
+      const text = message?.content.find((part) => part.type === 'output_text');
+      expect(
+        text?.logprobs
+          ?.map(({ token }) => token)
+          .join('')
+          .trim(),
+      ).toBe(text?.text.trim() as string);
+      expect(
+        text?.logprobs?.every(({ logprob, top_logprobs }) => logprob <= 0 && top_logprobs.length === 2) ?? true,
+      ).toBe(true);
+      const all = await events({ include, top_logprobs: 2, ...asked });
+      const deltas = all.filter((event) => event.type === 'response.output_text.delta');
+      expect(deltas.flatMap(({ logprobs }) => logprobs)).toEqual((text?.logprobs ?? []) as never[]);
+      const last = all.at(-1);
+      expect(last?.type === 'response.completed' && last.response.output.map(({ type }) => type)).toEqual(
+        whole.output.map(({ type }) => type),
+      );
+      const done = all.find((event) => event.type === 'response.output_text.done');
+      expect(done?.logprobs).toEqual(text?.logprobs as never);
+    }
+  });
+
+  test('are given without alternatives where only they are asked for, and not at all where nothing is', async () => {
+    const logprobs = async (asked: object) => {
+      const [message] = (await client.responses.create({ model, input: 'hello', temperature: 0, ...asked })).output;
+      const [part] = message?.type === 'message' ? message.content : [];
+      return part?.type === 'output_text' ? part.logprobs?.map(({ top_logprobs }) => top_logprobs.length) : undefined;
+    };
+    expect(await logprobs({ include })).toEqual([0, 0, 0, 0]);
+    expect(await logprobs({ top_logprobs: 1 })).toEqual([1, 1, 1, 1]);
+    expect(await logprobs({})).toEqual([]);
+  });
+});
+
 describe('stored responses', () => {
   test('are read, gone on with and deleted; others are not there', async () => {
     const { id } = await client.responses.create({ model, input: 'hello', temperature: 0 });
@@ -325,8 +366,7 @@ test('what is not offered is refused by name', async () => {
     [{ conversation: 'conv_1' }, 'conversation:'],
     [{ prompt: { id: 'p' } }, 'prompt:'],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0'],
-    [{ include: ['message.output_text.logprobs'] }, 'top_logprobs:'],
-    [{ top_logprobs: 3 }, 'top_logprobs:'],
+    [{ top_logprobs: 21 }, 'top_logprobs'],
     [{ max_output_token: 5 }, 'did you mean "max_output_tokens"?'],
     [{ model: 'gone' }, 'model_not_found'],
     [

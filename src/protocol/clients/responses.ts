@@ -99,8 +99,14 @@ export const responsesRequestSchema = Type.Object({
   top_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
   metadata: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Given back.' })),
   stream: Type.Optional(Type.Boolean()),
-  include: Type.Optional(Type.Array(Type.String(), { description: 'Refused with `message.output_text.logprobs`.' })),
-  top_logprobs: Type.Optional(Type.Integer({ minimum: 0, maximum: 20, description: 'Only 0.' })),
+  include: Type.Optional(
+    Type.Array(Type.String(), {
+      description: '`message.output_text.logprobs` gives those of every token of messages.',
+    }),
+  ),
+  top_logprobs: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 20, description: 'Alternatives to give beside each token of messages.' }),
+  ),
   background: Type.Optional(Type.Boolean({ description: 'Only false.' })),
   truncation: Type.Optional(words(['auto', 'disabled'])),
   conversation: Type.Optional(Type.Unknown({ description: 'Refused: use `previous_response_id`.' })),

@@ -1,9 +1,12 @@
 import type { GenerationOutput } from '../../../inference/generation/generate.ts';
 import type { OutputDelta } from '../../../inference/generation/output-parser.ts';
+import type { GenerateEvent } from '../../../model-host/operations/generate.ts';
 import { inferenceReason, openAiError } from '../../../protocol/inference/error-body.ts';
 import type { ServiceError } from '../../../protocol/service-error.ts';
+import { logprobsBody } from '../../inference/generation/completion-body.ts';
 import type { ListedItem } from './input-items.ts';
 import { itemId } from './item-id.ts';
+import { MessageLogprobs } from './message-logprobs.ts';
 import type { StoredResponse } from './response-store.ts';
 
 /** One event of a streamed response. */
@@ -12,6 +15,8 @@ interface ResponseEvent {
   readonly sequence_number: number;
 }
 
+/** Of the tokens of a text, in the shape of the wire. */
+type Logprobs = NonNullable<ReturnType<typeof logprobsBody>>['content'];
 type Kind = 'reasoning' | 'message' | 'function_call';
 
 /** An item of the output while it grows. */
@@ -22,6 +27,7 @@ interface OpenItem {
   readonly callId: string;
   readonly name: string;
   text: string;
+  readonly logprobs: Logprobs;
 }
 
 const kinds = { content: 'message', refusal: 'message', reasoning: 'reasoning', arguments: 'function_call' } as const;
@@ -32,6 +38,7 @@ export class ResponseEvents {
   readonly #head: { readonly id: string };
   readonly #freshId: () => string;
   readonly #items: ListedItem[] = [];
+  readonly #logprobs = new MessageLogprobs();
   #open: OpenItem | undefined;
   #sequence = 0;
 
@@ -46,12 +53,13 @@ export class ResponseEvents {
     return [this.#event('response.created', { response }), this.#event('response.in_progress', { response })];
   }
 
-  pieces(deltas: readonly OutputDelta[]): ResponseEvent[] {
-    return deltas.flatMap((delta) => {
+  pieces(deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs'] = []): ResponseEvent[] {
+    const tokens = this.#logprobs.of(deltas, logprobs);
+    return deltas.flatMap((delta, at) => {
       if (delta.kind === 'call') return [...this.#close(), ...this.#begin('function_call', delta.name)];
       const kind = kinds[delta.kind];
       const before = this.#open?.kind === kind ? [] : [...this.#close(), ...this.#begin(kind)];
-      return [...before, this.#grow(delta.text)];
+      return [...before, this.#grow(delta.text, logprobsBody(tokens[at])?.content ?? [])];
     });
   }
 
@@ -62,7 +70,7 @@ export class ResponseEvents {
   ): { readonly events: ResponseEvent[]; readonly response: object } {
     const isCut = output.finish === 'length';
     const before = [
-      ...this.pieces(output.deltas),
+      ...this.pieces(output.deltas, output.result.logprobs),
       ...(isCut ? [] : this.#emptyMessage()),
       ...this.#close(isCut ? 'incomplete' : 'completed'),
     ];
@@ -106,18 +114,19 @@ export class ResponseEvents {
   #begin(kind: Kind, name = ''): ResponseEvent[] {
     const index = this.#items.length;
     const id = itemId(idPrefixes[kind], { responseId: this.#head.id, of: 'output', index });
-    const open = { kind, id, index, callId: `call_${this.#freshId()}`, name, text: '' };
+    const open = { kind, id, index, callId: `call_${this.#freshId()}`, name, text: '', logprobs: [] };
     this.#open = open;
     const added = { output_index: open.index, item: itemOf(open, 'in_progress') };
     const first = this.#event('response.output_item.added', added);
     return kind === 'function_call' ? [first] : [first, this.#partEvent('added', open)];
   }
 
-  #grow(text: string): ResponseEvent {
+  #grow(text: string, logprobs: Logprobs): ResponseEvent {
     const open = this.#open;
     if (open === undefined) throw new TypeError('an item grows once it has begun');
     open.text += text;
-    return this.#textEvent('delta', open, { delta: text });
+    open.logprobs.push(...logprobs);
+    return this.#textEvent('delta', open, { delta: text }, logprobs);
   }
 
   /** `incomplete` for an item that was cut: nobody is to make a call of half of its arguments. */
@@ -130,18 +139,21 @@ export class ResponseEvents {
     const isCall = open.kind === 'function_call';
     const whole = isCall ? { name: open.name, arguments: open.text } : { text: open.text };
     return [
-      this.#textEvent('done', open, whole),
+      this.#textEvent('done', open, whole, open.logprobs),
       ...(isCall ? [] : [this.#partEvent('done', open)]),
       this.#event('response.output_item.done', { output_index: open.index, item }),
     ];
   }
 
-  #textEvent(stage: 'delta' | 'done', { kind, id, index }: OpenItem, more: object): ResponseEvent {
+  #textEvent(stage: 'delta' | 'done', { kind, id, index }: OpenItem, more: object, logprobs: Logprobs): ResponseEvent {
     const names = { reasoning: 'reasoning_text', message: 'output_text', function_call: 'function_call_arguments' };
     const place = kind === 'function_call' ? {} : { content_index: 0 };
-    const logprobs = kind === 'message' ? { logprobs: [] } : {};
     const at = { item_id: id, output_index: index, ...place };
-    return this.#event(`response.${names[kind]}.${stage}`, { ...at, ...more, ...logprobs });
+    return this.#event(`response.${names[kind]}.${stage}`, {
+      ...at,
+      ...more,
+      ...(kind === 'message' ? { logprobs } : {}),
+    });
   }
 
   #partEvent(stage: 'added' | 'done', open: OpenItem): ResponseEvent {
@@ -156,9 +168,9 @@ export class ResponseEvents {
   }
 }
 
-function partOf({ kind, text }: OpenItem) {
+function partOf({ kind, text, logprobs }: OpenItem) {
   if (kind === 'reasoning') return { type: 'reasoning_text', text } as const;
-  return { type: 'output_text', text, annotations: [], logprobs: [] } as const;
+  return { type: 'output_text', text, annotations: [], logprobs } as const;
 }
 
 function itemOf(open: OpenItem, status: 'in_progress' | 'completed' | 'incomplete'): ListedItem {

@@ -33,21 +33,25 @@ export function readResponseRequest(body: ResponsesRequest, stored: Stored): Rea
     ...(body.parallel_tool_calls === undefined ? {} : { parallel_tool_calls: body.parallel_tool_calls }),
     ...toolsOf(body),
     ...formatOf(body),
+    ...logprobsOf(body),
     stream: body.stream ?? false,
   });
   return { items, generation: { ...generation, tokensMax: body.max_output_tokens } };
 }
 
-function refuseRest({ background, truncation, conversation, prompt, include, top_logprobs }: ResponsesRequest): void {
+function refuseRest({ background, truncation, conversation, prompt }: ResponsesRequest): void {
   const refuse = (member: string, why: string) => {
     throw new ServiceError('invalid_request', `${member}: ${why}`);
   };
   if (background === true) refuse('background', 'responses are given while the client waits');
   if (truncation === 'auto') refuse('truncation', 'a conversation that is too long is not cut');
-  const wantsLogprobs = (top_logprobs ?? 0) > 0 || include?.includes('message.output_text.logprobs') === true;
-  if (wantsLogprobs) refuse('top_logprobs', 'log probabilities are given by /chat/completions');
   if (isGiven(conversation)) refuse('conversation', 'use previous_response_id');
   if (isGiven(prompt)) refuse('prompt', 'there are no stored prompts; send instructions and input');
+}
+
+function logprobsOf({ include, top_logprobs = 0 }: ResponsesRequest): Pick<GenerateBody, 'logprobs' | 'top_logprobs'> {
+  const logprobs = top_logprobs > 0 || include?.includes('message.output_text.logprobs') === true;
+  return logprobs ? { logprobs, top_logprobs } : {};
 }
 
 function toolsOf({ tools, tool_choice }: ResponsesRequest): Pick<GenerateBody, 'tools' | 'tool_choice'> {

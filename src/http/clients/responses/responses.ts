@@ -154,10 +154,10 @@ async function answer(inference: Inference, own: OwnProvider, store: ResponseSto
     const [output] = await own.generate(read.generation, {
       caller,
       signal: stream.signal,
-      onPiece: (_choice, deltas) => {
+      onPiece: (_choice, deltas, logprobs) => {
         // The opening events come first.
         if (deltas.length > 0) stream.open();
-        send(events.pieces(deltas));
+        send(events.pieces(deltas, logprobs));
       },
     });
     stream.open();
@@ -185,6 +185,7 @@ function headOf(id: string, body: ResponsesRequest, { generation }: ReadResponse
     text: { format: body.text?.format ?? { type: 'text' } },
     tool_choice: body.tool_choice ?? 'auto',
     tools: body.tools ?? [],
+    top_logprobs: body.top_logprobs ?? 0,
     top_p: generation.sampling.topP,
     truncation: 'disabled',
     user: null,
