@@ -65,7 +65,8 @@ describe('/v1 is another name of /ai/v1', () => {
 describe('reranking', () => {
   test('in two forms at once, or with a member of another form, is refused', async () => {
     const asked = { model: 'tiny-cross', query, prompts: documents };
-    for (const more of [{ documents }, { texts: documents }, { top_n: 1 }, { return_documents: true }]) {
+    const others = [{ top_n: 1 }, { return_documents: true }, { max_tokens_per_doc: 1 }, { return_text: true }];
+    for (const more of [{ documents }, { texts: documents }, ...others]) {
       const { status, body } = await several.send('POST', '/ai/v1/rerank', { ...asked, ...more });
       expect([more, status, String(body.error)]).toEqual([
         more,
@@ -97,6 +98,18 @@ describe('reranking', () => {
     );
   });
 
+  test('of documents reads as many tokens of each as it is told', async () => {
+    const results = async (model: string, texts: string[], max_tokens_per_doc?: number) => {
+      const asked = { model, query, documents: texts, ...(max_tokens_per_doc && { max_tokens_per_doc }) };
+      return (await several.send<{ results: object[] }>('POST', '/v2/rerank', asked)).body.results;
+    };
+    for (const model of ['tiny-cross', 'tiny-late', 'tiny-cross-gguf']) {
+      const cut = await results(model, ['the cat sat on the mat', 'a dog'], 1);
+      expect(cut).toEqual(await results(model, ['the', 'a']));
+      expect(cut).not.toEqual(await results(model, ['the cat sat on the mat', 'a dog']));
+    }
+  });
+
   test('of texts, as Text Embeddings Inference has it, answers a list', async () => {
     const wanted = await scores();
     const plain = await sole.send('POST', '/rerank', { query, texts: documents });
@@ -115,6 +128,8 @@ describe('reranking', () => {
       [{ query, texts: documents, raw_scores: true }, 400, 'raw_scores'],
       [{ model: 'tiny-cross', query, documents, top_n: 0 }, 400, 'top_n'],
       [{ model: 'tiny-cross', query, documents, return_document: true }, 400, 'did you mean "return_documents"?'],
+      [{ model: 'tiny-cross', query, documents, max_chunks_per_doc: 2 }, 400, 'use max_tokens_per_doc'],
+      [{ model: 'tiny-cross', query, documents, raw_scores: true }, 400, '"raw_scores" is for "texts"'],
       [{ model: 'tiny-cross', query, documents: [] }, 400, 'documents'],
       [{ model: 'gone', query, documents }, 404, 'model_not_found'],
     ];

@@ -8,6 +8,7 @@ import {
   completionsResponseSchema,
 } from '../../protocol/clients/completions.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { foreignToGeneration } from '../inference/foreign-members.ts';
 import { readFormat, readSharedMembers } from '../inference/generation/chat-request.ts';
 import { newHead } from '../inference/generation/completion-body.ts';
 import { streamedAnswer } from '../inference/generation/streamed-answer.ts';
@@ -31,7 +32,10 @@ export function completionRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'Goes on with a text',
       description: 'With `stream: true` the answer comes as server-sent events, as that of `/ai/v1/chat/completions`.',
-      body: inferenceBody(completionsRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
+      body: inferenceBody(completionsRequestSchema, {
+        bytesMax: limits.generateBodyBytesMax,
+        foreign: foreignToGeneration,
+      }),
       responses: { 200: { description: 'The answer', schema: completionsResponseSchema, also: eventStream } },
       handler: async (context) => {
         const requests = readRequests(context.body);

@@ -15,6 +15,7 @@ import {
 import { type RerankRequest as PromptsRequest, rerankResponseSchema } from '../../protocol/inference/rerank.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { timed } from '../inference/admitted.ts';
+import { foreignToReranking } from '../inference/foreign-members.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
 import { scoreList } from '../inference/rerank.ts';
 import { checkTexts, truncation } from '../inference/texts-of-request.ts';
@@ -39,7 +40,7 @@ export function textRerankRoutes(inference: Inference, provider: Provider = new 
       summary: 'Score how well texts answer a query',
       description:
         'With `prompts`, a score for each in their order. With `documents`, as Cohere and Jina have it, results in the order of relevance. With `texts`, as Text Embeddings Inference has it, a list in that order.',
-      body: inferenceBody(anyRerankSchema, { bytesMax: limits.inferenceBodyBytesMax }),
+      body: inferenceBody(anyRerankSchema, { bytesMax: limits.inferenceBodyBytesMax, foreign: foreignToReranking }),
       responses: {
         200: {
           description: 'The scores',
@@ -61,14 +62,21 @@ function namedModel({ model = '*' }: AnyRerankRequest): string[] {
   return [model];
 }
 
+const membersOfForms = {
+  documents: ['top_n', 'return_documents', 'max_tokens_per_doc'],
+  texts: ['raw_scores', 'return_text', 'truncation_direction'],
+};
+
 /** Members of the other forms beside `prompts`, and of two forms at once, would go unheard. */
 function formOf(inference: Inference, body: AnyRerankRequest): RerankForm {
   const given = ['prompts', 'documents', 'texts'].filter((name) => name in body);
   if (given.length > 1) {
     throw new ServiceError('invalid_request', `"${given.join('" and "')}" are forms of one request; give one of them`);
   }
-  const other = ['top_n', 'return_documents'].find((name) => name in body && !('documents' in body));
-  if (other !== undefined) throw new ServiceError('invalid_request', `"${other}" is for "documents"`);
+  for (const [form, names] of Object.entries(membersOfForms)) {
+    const other = names.find((name) => name in body && !(form in body));
+    if (other !== undefined) throw new ServiceError('invalid_request', `"${other}" is for "${form}"`);
+  }
   if ('prompts' in body) return byPrompts(body);
   return 'documents' in body ? byDocuments(inference, body) : byTexts(inference, body);
 }
@@ -78,12 +86,12 @@ function byPrompts({ model, query, prompts, truncate }: PromptsRequest): RerankF
 }
 
 function byDocuments(inference: Inference, body: DocumentsRerankRequest): RerankForm {
-  const { query, documents, top_n, return_documents = false } = body;
+  const { query, documents, top_n, return_documents = false, max_tokens_per_doc } = body;
   const model = body.model ?? soleModel(inference, 'rerankers').name;
   const texts = documents.map((each) => (typeof each === 'string' ? each : each.text));
   return {
     // The services that these clients are made for cut texts that are too long.
-    request: { model, query, texts, truncate: 'end' },
+    request: { model, query, texts, truncate: 'end', textTokensMax: max_tokens_per_doc },
     answer: ({ model: used, scores, tokens }) => ({
       id: crypto.randomUUID(),
       object: 'list',

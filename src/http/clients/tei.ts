@@ -10,6 +10,7 @@ import { embeddingsResponseSchema } from '../../protocol/inference/embeddings.ts
 import { ServiceError } from '../../protocol/service-error.ts';
 import { timed } from '../inference/admitted.ts';
 import { embedder } from '../inference/embeddings.ts';
+import { foreignToEmbeddings } from '../inference/foreign-members.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
 import { checkTexts } from '../inference/texts-of-request.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
@@ -29,7 +30,7 @@ export function teiRoutes(inference: Inference): Route[] {
       tag: 'Inference',
       summary: 'Embed texts, in the shape of Text Embeddings Inference',
       description: 'With `inputs` the answer is an array of vectors. With `input` it is that of `/ai/v1/embeddings`.',
-      body: inferenceBody(anyEmbedSchema, { bytesMax: limits.generateBodyBytesMax }),
+      body: inferenceBody(anyEmbedSchema, { bytesMax: limits.generateBodyBytesMax, foreign: foreignToEmbeddings }),
       responses: {
         200: { description: 'The vectors', schema: Type.Union([vectorsSchema, embeddingsResponseSchema]) },
       },

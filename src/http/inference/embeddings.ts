@@ -19,6 +19,7 @@ import { bytesOf } from '../listener/msgpack/msgpack-answer.ts';
 import { Reply } from '../listener/reply.ts';
 import { defineRoute, type Route, type RouteContext } from '../routing/route.ts';
 import { timed } from './admitted.ts';
+import { foreignToEmbeddings } from './foreign-members.ts';
 import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation } from './texts-of-request.ts';
 
@@ -38,7 +39,10 @@ export function embeddingRoutes(inference: Inference, provider: Provider = new O
       summary: 'Embed texts, and images where the model looks at them',
       description:
         'As the OpenAI interface has it. Sparse models answer `{indices, values}`. With `Accept: application/octet-stream` the answer is packed: count and dimension as 64-bit integers, then 32-bit floating point numbers, all little-endian.',
-      body: inferenceBody(embeddingsRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
+      body: inferenceBody(embeddingsRequestSchema, {
+        bytesMax: limits.generateBodyBytesMax,
+        foreign: foreignToEmbeddings,
+      }),
       msgpack: true,
       responses: {
         200: {

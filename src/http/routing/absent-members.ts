@@ -1,7 +1,7 @@
 import { type TSchema, TypeGuard } from '@sinclair/typebox';
 
-/** Told of a member that the schema does not know, with those that it does and the path of the object: `` or `.a.0`. */
-type OnUnknown = (name: string, known: readonly string[], path: string) => void;
+/** Told of a member that the schema does not know, with those that it does, the path of the object (`` or `.a.0`) and the value. */
+type OnUnknown = (name: string, known: readonly string[], path: string, value: unknown) => void;
 
 /**
  * Reads a body as clients of many languages mean it: takes out of it, in place, each optional member that is `null`. What the
@@ -37,7 +37,7 @@ function visitObject(
   const known = Object.keys(properties);
   for (const [name, each] of Object.entries(value)) {
     const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    if (schema === undefined) onUnknown(name, known, path);
+    if (schema === undefined) onUnknown(name, known, path, each);
     else if (each !== null) visit(each, schema, `${path}.${name}`, onUnknown);
     else if (!required.includes(name) && !TypeGuard.IsUnknown(schema)) Reflect.deleteProperty(value, name);
   }

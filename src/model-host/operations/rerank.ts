@@ -7,6 +7,8 @@ export interface RerankInput {
   readonly images?: readonly (readonly Pixels[])[];
   /** Where a pair that is too long loses the surplus of its text; without it the request fails. */
   readonly truncate: 'start' | 'end' | undefined;
+  /** Only the first tokens of each text are read. */
+  readonly textTokensMax?: number | undefined;
 }
 
 export interface RerankResult {

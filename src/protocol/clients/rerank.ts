@@ -13,6 +13,12 @@ export const documentsRerankSchema = Type.Object({
   documents: Type.Array(Type.Union([Type.String(), Type.Object({ text: Type.String() })]), { minItems: 1 }),
   top_n: Type.Optional(Type.Integer({ minimum: 1, description: 'Results that are answered; all unless given.' })),
   return_documents: Type.Optional(Type.Boolean({ description: 'Give the texts back; false unless given.' })),
+  max_tokens_per_doc: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'Only the first tokens of each document are read; all that fit unless given.',
+    }),
+  ),
 });
 
 /** As clients of Text Embeddings Inference ask. */

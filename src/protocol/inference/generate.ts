@@ -53,6 +53,7 @@ export const keepAliveSchema = Type.Union([Type.String(), Type.Number()], {
 
 export const responseFormatSchema = Type.Object({
   type: words(['text', 'json_object', 'json_schema']),
+  schema: Type.Optional(Type.Unknown({ description: 'Refused: it stands in `json_schema`.' })),
   json_schema: optional(
     Type.Object({
       name: optional(Type.String()),
@@ -126,6 +127,7 @@ export const generateRequestSchema = Type.Object({
       { description: 'Further members are handed to the chat template of the model.' },
     ),
   ),
+  enable_thinking: optional(Type.Boolean({ description: 'Means `chat_template_kwargs.enable_thinking`.' })),
   continue_final_message: optional(
     Type.Boolean({ description: 'Go on with the last message, which is one of the assistant, where it ends.' }),
   ),

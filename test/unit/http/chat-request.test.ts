@@ -102,6 +102,7 @@ describe('a request', () => {
       enableThinking: false,
       templateVariables: { mood: 'good', reasoning_effort: 'low' },
     });
+    expect(read({ enable_thinking: true }).enableThinking).toBe(true);
     const named = { tools: [tool('f'), tool('g')], tool_choice: tool('g') };
     expect(read(named)).toMatchObject({
       toolChoice: { mode: 'required', names: ['g'], single: true },
@@ -198,6 +199,8 @@ describe('a request', () => {
     [{ grammar: 'x'.repeat(300_000) }, 'grammar', 'unsupported_response_format'],
     [{ response_format: { type: 'xml' } }, 'response_format.type'],
     [{ response_format: { type: 'json_schema' } }, 'json_schema.schema'],
+    [{ response_format: { type: 'json_object', schema: {} } }, 'json_schema.schema'],
+    [{ response_format: { type: 'json_object', json_schema: { schema: {} } } }, 'json_schema.schema'],
     [{ functions: [] }, 'functions'],
     [{ function_call: 'auto' }, 'function_call'],
     [{ modalities: ['text', 'audio'] }, 'modalities'],

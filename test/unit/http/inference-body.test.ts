@@ -1,7 +1,16 @@
 import { describe, expect, test } from 'bun:test';
 import type { TSchema } from '@sinclair/typebox';
+import {
+  type ForeignMembers,
+  foreignToEmbeddings,
+  foreignToGeneration,
+  foreignToReranking,
+  foreignToResponses,
+} from '../../../src/http/inference/foreign-members.ts';
 import { prepareBody } from '../../../src/http/inference/inference-body.ts';
 import { checkValue } from '../../../src/http/routing/json-reader.ts';
+import { anyRerankSchema } from '../../../src/protocol/clients/rerank.ts';
+import { responsesRequestSchema } from '../../../src/protocol/clients/responses.ts';
 import { chunkRequestSchema } from '../../../src/protocol/inference/chunk.ts';
 import { embeddingsRequestSchema } from '../../../src/protocol/inference/embeddings.ts';
 import { extractRequestSchema } from '../../../src/protocol/inference/extract.ts';
@@ -10,9 +19,9 @@ import { predictRequestSchema } from '../../../src/protocol/inference/predict.ts
 import { rerankMultimodalRequestSchema, rerankRequestSchema } from '../../../src/protocol/inference/rerank.ts';
 import { readRequestSchema, transcribeRequestSchema } from '../../../src/protocol/inference/seq2seq.ts';
 
-function read(schema: TSchema, body: unknown): unknown {
+function read(schema: TSchema, body: unknown, foreign?: ForeignMembers): unknown {
   const value = structuredClone(body);
-  prepareBody(value, schema);
+  prepareBody(value, schema, foreign);
   return checkValue(value, schema);
 }
 
@@ -62,6 +71,31 @@ describe('an optional member that is null is absent', () => {
     const parameters = { type: 'object', default: null };
     const body = { ...chat, tools: [{ type: 'function', function: { name: 'f', parameters } }] };
     expect(read(generateRequestSchema, body)).toEqual(body);
+  });
+});
+
+describe('a member of another server that would change the answer', () => {
+  const embedding = { model: 'm', input: 'a' };
+  const ranking = { model: 'm', query: 'q', documents: ['a'] };
+  const response = { model: 'm', input: 'a' };
+  const bodies: [TSchema, ForeignMembers, body: object, told: string][] = [
+    [generateRequestSchema, foreignToGeneration, { ...chat, guided_json: {} }, 'guided_json: use response_format'],
+    [generateRequestSchema, foreignToGeneration, { ...chat, stop_token_ids: [2] }, 'stop_token_ids: use stop'],
+    [generateRequestSchema, foreignToGeneration, { ...chat, min_tokens: 2 }, 'min_tokens: '],
+    [responsesRequestSchema, foreignToResponses, { ...response, max_tokens: 2 }, 'max_tokens: use max_output_tokens'],
+    [responsesRequestSchema, foreignToResponses, { ...response, seed: 2 }, 'seed: is no member of a response'],
+    [embeddingsRequestSchema, foreignToEmbeddings, { ...embedding, output_dtype: 'int8' }, 'output_dtype: vectors are'],
+    [anyRerankSchema, foreignToReranking, { ...ranking, rank_fields: ['title'] }, 'rank_fields: '],
+  ];
+  test.each(bodies)('is refused with what to send in its place: %#', (schema, foreign, body, told) => {
+    expect(() => read(schema, body, foreign)).toThrow(told);
+  });
+
+  test('is ignored where it says what happens anyway', () => {
+    const idle = { best_of: 1, min_tokens: 0, use_beam_search: false, guided_json: null, repeat_penalty: 1 };
+    expect(() => read(generateRequestSchema, { ...chat, ...idle }, foreignToGeneration)).not.toThrow();
+    const vectors = { embedding_types: ['float'], output_dtype: 'float' };
+    expect(() => read(embeddingsRequestSchema, { ...embedding, ...vectors }, foreignToEmbeddings)).not.toThrow();
   });
 });
 

@@ -13,6 +13,7 @@ import {
   storedResponseQuerySchema,
 } from '../../../protocol/clients/responses.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
+import { foreignToResponses } from '../../inference/foreign-members.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { LateStream } from '../../listener/streams/late-stream.ts';
 import { eventStream } from '../../routing/other-content.ts';
@@ -42,7 +43,10 @@ export function responsesRoutes(inference: Inference): Route[] {
       summary: 'Generates a response',
       description:
         'Text, functions, structured output, reasoning, streaming, and conversations that go on by `previous_response_id`. Stored responses are kept in memory, for an hour.',
-      body: inferenceBody(responsesRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
+      body: inferenceBody(responsesRequestSchema, {
+        bytesMax: limits.generateBodyBytesMax,
+        foreign: foreignToResponses,
+      }),
       responses: { 200: { description: 'The response', schema: responseSchema, also: eventStream } },
       handler: (context) => answer(inference, own, store, context),
     }),

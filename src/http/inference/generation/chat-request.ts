@@ -35,7 +35,7 @@ export function readChatRequest(body: GenerateBody): GenerationRequest {
   if (format.kind === 'grammar' && tools.length > 0 && toolChoice.mode !== 'none') {
     throw invalid('grammar: the output cannot follow a grammar and call tools; leave out one of the two');
   }
-  const { enable_thinking, ...templateVariables } = body.chat_template_kwargs ?? {};
+  const { enable_thinking = body.enable_thinking, ...templateVariables } = body.chat_template_kwargs ?? {};
   const effort = body.reasoning_effort;
   const isShaped = format.kind !== 'text' || (tools.length > 0 && toolChoice.mode !== 'none');
   return {
@@ -210,6 +210,10 @@ export function readFormat({
     return { kind: 'grammar', grammar };
   }
   const type = response_format?.type ?? 'text';
+  const { schema: misplaced, json_schema } = response_format ?? {};
+  if (isGiven(misplaced) || (type !== 'json_schema' && isGiven(json_schema))) {
+    throw invalid('response_format: a schema stands in json_schema.schema, with the type json_schema');
+  }
   if (type !== 'json_schema') return { kind: type };
   const schema = response_format?.json_schema?.schema;
   if (schema === undefined || schema === null) throw invalid('response_format: json_schema.schema is missing');

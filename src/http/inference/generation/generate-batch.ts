@@ -16,6 +16,7 @@ import { errorBody } from '../../listener/error-response.ts';
 import { checkValue } from '../../routing/json-reader.ts';
 import { defineRoute, type Route } from '../../routing/route.ts';
 import { admitted } from '../admitted.ts';
+import { foreignToGeneration } from '../foreign-members.ts';
 import { inferenceBody, prepareBody } from '../inference-body.ts';
 import { readChatRequest } from './chat-request.ts';
 import { completionBody, newCallId, newHead } from './completion-body.ts';
@@ -79,7 +80,7 @@ async function readItem(
   signal: AbortSignal,
 ): Promise<GenerationRequest | ServiceError> {
   try {
-    prepareBody(body, generateRequestSchema);
+    prepareBody(body, generateRequestSchema, foreignToGeneration);
     const request = readChatRequest(checkValue(body, generateRequestSchema));
     if (request.stream) throw new ServiceError('invalid_request', 'stream: an item of a batch is not streamed');
     if (request.choices > 1) {

@@ -5,6 +5,7 @@ import type { Provider } from '../../../inference/providers/provider.ts';
 import { generateRequestSchema, generateResponseSchema } from '../../../protocol/inference/generate.ts';
 import { eventStream } from '../../routing/other-content.ts';
 import { type BodyValue, defineRoute, type Route, type RouteContext } from '../../routing/route.ts';
+import { foreignToGeneration } from '../foreign-members.ts';
 import { inferenceBody } from '../inference-body.ts';
 import { readChatRequest } from './chat-request.ts';
 import { completionBody, newCallId, newHead } from './completion-body.ts';
@@ -12,7 +13,10 @@ import { CompletionChunks } from './completion-chunks.ts';
 import { streamedAnswer } from './streamed-answer.ts';
 
 const tag = 'Inference';
-const body = inferenceBody(generateRequestSchema, { bytesMax: limits.generateBodyBytesMax });
+const body = inferenceBody(generateRequestSchema, {
+  bytesMax: limits.generateBodyBytesMax,
+  foreign: foreignToGeneration,
+});
 type Context = RouteContext<object, unknown, BodyValue<typeof body>>;
 
 /** Chat, whole or as a stream of events, under both of its names. */

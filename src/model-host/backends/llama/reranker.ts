@@ -25,14 +25,14 @@ export class Reranker {
   }
 
   async rerank(
-    { query, texts, truncate }: RerankInput,
+    { query, texts, truncate, textTokensMax }: RerankInput,
     watch: Pick<OperationContext<'rerank'>, 'signal' | 'priority' | 'progress'>,
   ) {
     const { vocabulary, contextTokens, context, answersChance } = this.#deps;
     const asked = [...vocabulary.plainTokens(query)];
     const marks = this.#pair([], []).length;
     const pairs = texts.map((text, index) => {
-      const read = [...vocabulary.plainTokens(text)];
+      const read = [...vocabulary.plainTokens(text)].slice(0, textTokensMax);
       const kept = truncateTokens(read, contextTokens - marks - asked.length, truncate);
       if (kept !== undefined) return this.#pair(asked, kept);
       throw new ServiceError(

@@ -22,12 +22,12 @@ export async function loadCrossEncoder(spec: ModelSpec): Promise<Backend> {
   const { tokenizer, contextTokens, threads } = encoder;
 
   async function rerank(
-    { query, texts, truncate }: RerankInput,
+    { query, texts, truncate, textTokensMax }: RerankInput,
     context: OperationContext<'rerank'>,
   ): Promise<RerankResult> {
     const asked = tokenizer.plain(query);
     const pairs = texts.map((text, index) => {
-      const read = tokenizer.plain(text);
+      const read = tokenizer.plain(text).slice(0, textTokensMax);
       const kept = truncateTokens(read, contextTokens - tokenizer.marks(2) - asked.length, truncate);
       if (kept !== undefined) return tokenizer.framed(asked, kept);
       const tokens = tokenizer.marks(2) + asked.length + read.length;

@@ -57,8 +57,12 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
   const expansion = expansionOf(config, tokenizer, asks.tokensMax);
   const skipped = skippedTokens(tokenizer, config.skiplist_words);
 
-  function encoded(text: string, { mark, tokensMax }: Side, what: string, truncate: RerankInput['truncate']): Encoded {
-    const plain = tokenizer.plain(text);
+  function encoded(
+    plain: readonly number[],
+    { mark, tokensMax }: Side,
+    what: string,
+    truncate: RerankInput['truncate'],
+  ): Encoded {
     const marks = tokenizer.marks(1) + mark.length;
     const kept = truncateTokens(plain, tokensMax - marks, truncate);
     if (kept === undefined) {
@@ -69,9 +73,11 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
   }
 
   async function rerank(input: RerankInput, context: OperationContext<'rerank'>): Promise<RerankResult> {
-    const query = expanded(encoded(input.query, asks, 'the query', input.truncate), expansion);
+    const query = expanded(encoded(tokenizer.plain(input.query), asks, 'the query', input.truncate), expansion);
     const seen = await imagesOf(vision, input.images ?? [], context);
-    const texts = input.texts.map((text, index) => encoded(text, reads, `text ${index}`, input.truncate));
+    const texts = input.texts.map((text, index) =>
+      encoded(tokenizer.plain(text).slice(0, input.textTokensMax), reads, `text ${index}`, input.truncate),
+    );
     const [asked, ...read] = await encoder.encode([query, ...texts], context);
     const wanted = must(asked, 'vectors of the query');
     const scores = read.map((vectors, index) => {
