@@ -59,7 +59,7 @@ function ask(url: URL): Socket {
 }
 
 describe('a stream of events', () => {
-  test('sends each event by itself, as soon as it is there', async () => {
+  test('sends events as soon as they are there', async () => {
     const { stream, url } = serve();
     stream.send('first');
     const response = await fetch(url);
@@ -73,6 +73,32 @@ describe('a stream of events', () => {
     stream.end();
     stream.send('not sent any more');
     expect(await next(1)).toBe('');
+  });
+
+  test('sends events that are there together at once', async () => {
+    const { stream, url } = serve();
+    stream.send('the first piece');
+    const socket = ask(url);
+    let received = '';
+    const arrived = (text: string) =>
+      new Promise<void>((resolve) => {
+        socket.on('data', () => {
+          if (received.includes(text)) resolve();
+        });
+      });
+    socket.on('data', (bytes: Uint8Array) => {
+      received += Buffer.from(bytes).toString();
+    });
+    socket.resume();
+    await arrived('the first piece');
+    stream.send('the last piece');
+    stream.send('usage');
+    stream.send('[DONE]');
+    stream.end();
+    await arrived('\r\n0\r\n\r\n');
+    // One chunk of the transfer encoding.
+    expect(received).toContain('data: the last piece\n\ndata: usage\n\ndata: [DONE]\n\n');
+    socket.destroy();
   });
 
   test('that is over before anyone reads has all its events', async () => {
