@@ -2,7 +2,10 @@ import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import {
   chmodSync,
+  chownSync,
   existsSync,
+  linkSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -95,6 +98,37 @@ test('a catalog that this user may not write is refused by the start, with what 
     hint: expect.stringContaining('give this user the right'),
   });
 });
+
+test.if(process.geteuid?.() === 0)(
+  'root leaves what it makes in a directory of another user to that user',
+  async () => {
+    using directory = temporaryDirectory();
+    using elsewhere = temporaryDirectory();
+    const { path } = directory;
+    await (await openTestStorage(path)).close();
+    const other = 65_534;
+    for (const name of ['', ...readdirSync(path)]) chownSync(join(path, name), other, other);
+    const system = join(elsewhere.path, 'system');
+    for (const name of ['system', 'linked']) writeFileSync(join(elsewhere.path, name), 'of root');
+    const storage = await openTestStorage(path);
+    await createTable(storage, 'made');
+    linkSync(system, join(path, 'tmp/hard'));
+    symlinkSync(join(elsewhere.path, 'linked'), join(path, 'tmp/soft'));
+    await storage.close();
+    const owners = readdirSync(path, { recursive: true, withFileTypes: true }).map((entry) => ({
+      name: entry.name,
+      uid: lstatSync(join(entry.parentPath, entry.name)).uid,
+    }));
+    expect(
+      owners
+        .filter(({ uid }) => uid !== other)
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(['hard', 'soft']);
+    expect(owners.map(({ name }) => name)).toContain('documents.db');
+    expect(['system', 'linked'].map((name) => statSync(join(elsewhere.path, name)).uid)).toEqual([0, 0]);
+  },
+);
 
 test('a path that is too long for the files inside is refused before anything is made, also behind a link', async () => {
   using directory = temporaryDirectory();

@@ -2,14 +2,17 @@ import type { DataDirectory } from './data-directory.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
 import { FileLock } from './file-lock.ts';
 import { HeldFile } from './held-file.ts';
+import { leaveToOwner } from './leave-to-owner.ts';
 
 /** Holds a data directory for one process. */
 export class DataLock {
   /** The file that tells whether the directory is in its place. */
   readonly file: HeldFile;
+  readonly #directory: DataDirectory;
   readonly #lock: FileLock;
 
-  private constructor(lock: FileLock, file: HeldFile) {
+  private constructor(directory: DataDirectory, lock: FileLock, file: HeldFile) {
+    this.#directory = directory;
     this.#lock = lock;
     this.file = file;
   }
@@ -17,7 +20,7 @@ export class DataLock {
   /** Fails with `locked`, naming the owner, when another process holds the directory, and with `not_writable`. */
   static acquire(directory: DataDirectory): DataLock {
     const lock = acquire(directory);
-    if (lock instanceof FileLock) return new DataLock(lock, new HeldFile(directory.lockFile));
+    if (lock instanceof FileLock) return new DataLock(directory, lock, new HeldFile(directory.lockFile));
     throw new DataDirectoryError(
       'locked',
       `${directory.root} is in use by process ${lock.heldBy}`,
@@ -26,6 +29,7 @@ export class DataLock {
   }
 
   release(): void {
+    leaveToOwner(this.#directory);
     this.#lock[Symbol.dispose]();
   }
 }
