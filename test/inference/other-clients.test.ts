@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { tone, wavFile } from '../support/files/wav-file.ts';
@@ -19,6 +19,11 @@ beforeAll(async () => {
   for (const model of ['embedders/tiny-bert', 'rerankers/tiny-cross']) {
     cpSync(`${fixtures}${model}`, join(directory.path, model), { recursive: true });
   }
+  // Its token of a language becomes the one of silence.
+  const marked = join(directory.path, 'transcribers/marked');
+  cpSync(`${fixtures}transcribers/tiny-ear`, marked, { recursive: true });
+  const tokenizer = join(marked, 'tokenizer.json');
+  writeFileSync(tokenizer, readFileSync(tokenizer, 'utf8').replaceAll('<|de|>', '<|nospeech|>'));
   sole = await startTestServer({ set: { '--models-dir': directory.path, '--allow-downloads': 'false' } });
   several = await startTestServer({ set: { '--models-dir': fixtures, '--allow-downloads': 'false' } });
 });
@@ -268,8 +273,8 @@ describe('speech', () => {
       text: 'red blue',
       // The model hears a second at a time.
       segments: [
-        { id: 0, seek: 0, start: 0, end: 1, text: 'red', temperature: 0 },
-        { id: 1, seek: 100, start: 1, end: 2, text: 'blue', temperature: 0 },
+        { id: 0, seek: 0, start: 0, end: 1, text: 'red', temperature: 0, tokens: [16], compression_ratio: 3 / 11 },
+        { id: 1, seek: 100, start: 1, end: 2, text: 'blue', temperature: 0, tokens: [17], compression_ratio: 4 / 12 },
       ],
     });
     expect(await transcribe('text')).toBe('red blue\n');
@@ -277,6 +282,24 @@ describe('speech', () => {
       '1\n00:00:00,000 --> 00:00:01,000\nred\n\n2\n00:00:01,000 --> 00:00:02,000\nblue\n',
     );
     expect(await transcribe('vtt')).toStartWith('WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nred\n');
+  });
+
+  test('has segments with the chances of what was heard, and of silence where the model tells it', async () => {
+    const segments = async ({ url }: TestServer, model: string) => {
+      const { audio } = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
+      const asked = { file: file(), model, language: 'en', response_format: 'verbose_json' as const };
+      return (await audio.transcriptions.create(asked)).segments ?? [];
+    };
+    const [red, blue] = await segments(sole, 'marked');
+    for (const each of [red, blue]) {
+      expect(Math.exp(each?.avg_logprob ?? 1)).toBeWithin(0.01, 1);
+      expect(each?.no_speech_prob).toBeWithin(0, 1);
+    }
+    // The higher tone sounds like the language whose token is the one of silence here.
+    expect(blue?.no_speech_prob).toBeGreaterThan(2 * (red?.no_speech_prob ?? 1));
+    const [unmarked] = await segments(several, 'tiny-ear');
+    expect(unmarked?.avg_logprob).toBeCloseTo(red?.avg_logprob ?? 1, 5);
+    expect(Object.keys(unmarked ?? {})).not.toContain('no_speech_prob');
   });
 
   test('is written down in English by a model that translates', async () => {
@@ -298,6 +321,12 @@ describe('speech', () => {
     expect(await told(transcriptions.create({ ...asked, model: 'gone' }))).toContain('model_not_found');
     expect(await told(transcriptions.create({ ...asked, prompt: 'names' }))).toContain('prompt:');
     expect(await told(transcriptions.create({ ...asked, temperature: 0.5 }))).toContain('temperature:');
+    const granular = { ...asked, response_format: 'verbose_json' as const };
+    for (const timestamp_granularities of [['word'], ['word', 'segment']] as ('word' | 'segment')[][]) {
+      expect(await told(transcriptions.create({ ...granular, timestamp_granularities }))).toContain('use segment');
+    }
+    expect(await told(transcriptions.create({ ...asked, include: ['logprobs'] }))).toContain('include:');
+    expect(await told(transcriptions.create({ ...asked, known_speaker_names: ['a'] }))).toContain('not told apart');
     const mp3 = new File(['ID3 and so on'], 'a.mp3');
     expect(await told(transcriptions.create({ ...asked, file: mp3 }))).toContain('sounds are read from WAV files');
     const form = await fetch(`${several.url}/v1/audio/transcriptions`, { method: 'POST', body: '{}' });

@@ -1,3 +1,4 @@
+import { deflateSync } from 'node:zlib';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
 import type { Inference } from '../../inference/inference.ts';
@@ -15,7 +16,7 @@ import { admitted } from '../inference/admitted.ts';
 import { Reply } from '../listener/reply.ts';
 import { transcripts } from '../routing/other-content.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
-import { readForm } from './multipart-form.ts';
+import { type MultipartForm, readForm } from './multipart-form.ts';
 import { subtitles } from './subtitles.ts';
 
 type Task = 'transcribe' | 'translate';
@@ -64,25 +65,34 @@ async function readRequest(bytes: Uint8Array, request: Request): Promise<FormReq
   const form = await readForm(bytes, request.headers.get('content-type'));
   const file = form.files.get('file');
   if (file === undefined) throw new ServiceError('invalid_request', 'part "file" is missing');
-  const model = form.texts.get('model') ?? '';
+  const model = form.text('model') ?? '';
   if (model === '') throw new ServiceError('invalid_request', 'part "model" is missing');
-  const format = form.texts.get('response_format') ?? 'json';
+  const format = form.text('response_format') ?? 'json';
   if (!isFormat(format)) {
     throw new ServiceError('invalid_request', `response_format: there are ${transcriptionFormats.join(', ')}`);
   }
-  refuseRest(form.texts);
-  return { file, model, language: form.texts.get('language'), format };
+  refuseRest(form);
+  return { file, model, language: form.text('language'), format };
 }
 
 /** Refuses options that would change the answer and are not supported. */
-function refuseRest(texts: ReadonlyMap<string, string>): void {
+function refuseRest({ texts, text }: MultipartForm): void {
   const refuse = (name: string, why: string) => {
     throw new ServiceError('invalid_request', `${name}: ${why}`);
   };
-  if ((texts.get('prompt') ?? '') !== '') refuse('prompt', 'models are not prompted here; leave it out');
-  if (Number(texts.get('temperature') ?? 0) !== 0) refuse('temperature', 'the likeliest words are written; use 0');
-  if (texts.get('stream') === 'true') refuse('stream', 'answers are given whole');
-  if (texts.get('timestamp_granularities[]') === 'word') refuse('timestamp_granularities', 'use segment');
+  const all = (name: string) => [name, `${name}[]`].flatMap((each) => texts.get(each) ?? []);
+  if ((text('prompt') ?? '') !== '') refuse('prompt', 'models are not prompted here; leave it out');
+  if (Number(text('temperature') ?? 0) !== 0) refuse('temperature', 'the likeliest words are written; use 0');
+  if (text('stream') === 'true') refuse('stream', 'answers are given whole');
+  if (all('timestamp_granularities').includes('word')) refuse('timestamp_granularities', 'use segment');
+  if (all('include').includes('logprobs')) refuse('include', 'verbose_json has the mean of each segment');
+  if (all('known_speaker_names').length > 0) refuse('known_speaker_names', 'speakers are not told apart');
+}
+
+/** High for a text that says one thing again and again. */
+function compressionRatio(text: string): number {
+  const bytes = Buffer.from(text);
+  return bytes.length / deflateSync(bytes).length;
 }
 
 function isFormat(word: string): word is TranscriptionFormat {
@@ -100,11 +110,14 @@ function answer(heard: Transcribed, task: Task, format: TranscriptionFormat) {
       duration,
       text,
       ...truncated,
-      segments: segments.map((segment, id) => ({
+      segments: segments.map(({ meanLogprob, silenceChance, ...segment }, id) => ({
         id,
         seek: Math.round(segment.start * 100),
         ...segment,
         temperature: 0,
+        avg_logprob: meanLogprob,
+        compression_ratio: compressionRatio(segment.text),
+        ...(silenceChance === undefined ? {} : { no_speech_prob: silenceChance }),
       })),
     };
   }

@@ -1,8 +1,10 @@
 import { ServiceError } from '../../protocol/service-error.ts';
 
-/** The parts of a form by their names; of several parts with one name, the last. */
-interface MultipartForm {
-  readonly texts: ReadonlyMap<string, string>;
+/** The parts of a form by their names. */
+export interface MultipartForm {
+  readonly texts: ReadonlyMap<string, readonly string[]>;
+  /** Of several parts with one name, the last. */
+  readonly text: (name: string) => string | undefined;
   readonly files: ReadonlyMap<string, Uint8Array>;
 }
 
@@ -12,13 +14,13 @@ export async function readForm(bytes: Uint8Array, contentType: string | null): P
     throw new ServiceError('unsupported_media_type', 'the body must be a form: multipart/form-data');
   }
   const form = await parsed(bytes, contentType ?? '');
-  const texts = new Map<string, string>();
+  const texts = new Map<string, string[]>();
   const files = new Map<string, Uint8Array>();
   for (const [name, value] of form) {
-    if (typeof value === 'string') texts.set(name, value);
+    if (typeof value === 'string') texts.set(name, [...(texts.get(name) ?? []), value]);
     else files.set(name, new Uint8Array(await value.arrayBuffer()));
   }
-  return { texts, files };
+  return { texts, text: (name) => texts.get(name)?.at(-1), files };
 }
 
 type Form = Awaited<ReturnType<Response['formData']>>;

@@ -14,6 +14,10 @@ export interface SpokenSegment {
   readonly end: number;
   readonly text: string;
   readonly tokens: readonly number[];
+  /** The mean of the logarithms of the chances of its tokens, the one that ends them included. */
+  readonly meanLogprob: number;
+  /** The chance that nothing is said, of models that have a token for it. */
+  readonly silenceChance: number | undefined;
 }
 
 export interface TranscribeResult {

@@ -38,6 +38,11 @@ export const verboseTranscriptionSchema = Type.Object({
       text: Type.String(),
       tokens: Type.Array(Type.Integer()),
       temperature: Type.Number(),
+      avg_logprob: Type.Number({ description: 'The mean of its tokens, the one that ends them included.' }),
+      compression_ratio: Type.Number({ description: 'Bytes of the text for each of its deflated bytes.' }),
+      no_speech_prob: Type.Optional(
+        Type.Number({ description: 'The chance that nothing was said, of models that have a token for it.' }),
+      ),
     }),
     { description: 'As long as the model hears at one time: half a minute.' },
   ),

@@ -16,6 +16,13 @@ interface OutputTokens {
   readonly neverFirst: readonly number[];
 }
 
+interface WrittenTokens {
+  readonly tokens: number[];
+  readonly truncated: boolean;
+  /** The sum for all of `tokens`, and the one that ended them. */
+  readonly logprob: number;
+}
+
 const inputs = ['input_ids', 'encoder_hidden_states', 'encoder_attention_mask'];
 
 /** The part of a model that writes, token by token, about what an encoder has read. */
@@ -59,25 +66,36 @@ export class SequenceDecoder {
     start: readonly number[],
     tokensMax: number,
     { signal, progress }: QueueContext,
-  ): Promise<{ readonly tokens: number[]; readonly truncated: boolean }> {
+  ): Promise<WrittenTokens> {
     const { ends, never, neverFirst } = this.outputTokens;
     const ids = [...start];
+    let logprob = 0;
     const most = Math.min(tokensMax, this.#contextTokens - start.length);
     while (ids.length - start.length < most) {
       const logits = await this.next(ids, feeds);
       const next = likeliest(logits, ids.length === start.length ? [...never, ...neverFirst] : never);
-      if (ends.has(next)) return { tokens: ids.slice(start.length), truncated: false };
+      logprob += logChance(logits, next);
+      if (ends.has(next)) return { tokens: ids.slice(start.length), truncated: false, logprob };
       ids.push(next);
       progress();
       await yieldToEventLoop();
       signal.throwIfAborted();
     }
-    return { tokens: ids.slice(start.length), truncated: true };
+    return { tokens: ids.slice(start.length), truncated: true, logprob };
   }
 
   async close(): Promise<void> {
     await this.#session.close();
   }
+}
+
+/** The logarithm of the chance of one token. */
+export function logChance(logits: Float32Array, id: number): number {
+  let most = Number.NEGATIVE_INFINITY;
+  for (const logit of logits) most = Math.max(most, logit);
+  let sum = 0;
+  for (const logit of logits) sum += Math.exp(logit - most);
+  return (logits[id] ?? Number.NEGATIVE_INFINITY) - most - Math.log(sum);
 }
 
 function likeliest(logits: Float32Array, never: readonly number[]): number {

@@ -9,7 +9,7 @@ import type { ModelSpec } from '../../../model-spec.ts';
 import type { SpokenSegment, TranscribeInput, TranscribeResult } from '../../../operations/transcribe.ts';
 import { maskRows, type OnnxSession } from '../onnx-session.ts';
 import { openProbed } from '../probed-session.ts';
-import { SequenceDecoder } from '../sequence-decoder.ts';
+import { logChance, SequenceDecoder } from '../sequence-decoder.ts';
 import { TextTokenizer } from '../text/text-tokenizer.ts';
 import { type MelOptions, MelSpectrogram } from './mel-spectrogram.ts';
 import { resampled, wavSamples } from './wav-samples.ts';
@@ -22,6 +22,8 @@ interface Transcriber {
   readonly mel: MelSpectrogram;
   /** Token of each language; empty where the model knows one only. */
   readonly languages: ReadonlyMap<string, number>;
+  /** Token of a stretch in which nothing is said. */
+  readonly silence: number | undefined;
   readonly task: (translate: boolean) => readonly number[];
 }
 
@@ -33,6 +35,7 @@ interface Hearing extends MelOptions {
 const languageMark = /^<\|([a-z]{2,3})\|>$/;
 const noTimesMark = '<|notimestamps|>';
 const translateMark = '<|translate|>';
+const silenceMarks = ['<|nospeech|>', '<|nocaptions|>'];
 const contextTokensUsual = 448;
 const tokensMaxOfSpan = 448;
 
@@ -62,6 +65,7 @@ export async function loadTranscriber(spec: ModelSpec): Promise<Backend> {
     hearing,
     mel: await MelSpectrogram.open(hearing),
     languages: new Map(several ? languagesOf(tokenizer) : []),
+    silence: silenceMarks.map((mark) => tokenizer.idOf(mark)).find((id) => id !== undefined),
     task(translate) {
       const mark = translate ? translateMark : several ? '<|transcribe|>' : '';
       if (translate && (!several || tokenizer.idOf(mark) === undefined)) {
@@ -88,7 +92,7 @@ async function transcribe(
   { audio, language, translate }: TranscribeInput,
   context: OperationContext<'transcribe'>,
 ): Promise<TranscribeResult> {
-  const { encoder, decoder, tokenizer, hearing, mel, languages, task } = transcriber;
+  const { encoder, decoder, tokenizer, hearing, mel, languages, silence, task } = transcriber;
   let spoken = language === undefined ? undefined : knownLanguage(languages, language);
   const marks = task(translate);
   const samples = resampled(wavSamples(audio), hearing.rate);
@@ -107,12 +111,18 @@ async function transcribe(
     const places = new Int32Array(hidden.dims[1] ?? 0);
     const feeds = { encoder_hidden_states: hidden, encoder_attention_mask: maskRows([places], places.length) };
     const { start } = decoder.outputTokens;
-    if (spoken === undefined && languages.size > 0) spoken = loudest(await decoder.next(start, feeds), languages);
+    const guesses = spoken === undefined && languages.size > 0;
+    const first = guesses || silence !== undefined ? await decoder.next(start, feeds) : undefined;
+    if (guesses && first !== undefined) spoken = loudest(first, languages);
+    const silenceChance = first && silence !== undefined ? Math.exp(logChance(first, silence)) : undefined;
     const mark = spoken === undefined ? [] : [languages.get(spoken) ?? []].flat();
     const written = await decoder.write(feeds, [...start, ...mark, ...marks], tokensMaxOfSpan, context);
     const text = tokenizer.decode(written.tokens).trim();
     const end = Math.min(at + hearing.span, samples.length);
-    if (text !== '') segments.push({ start: at / hearing.rate, end: end / hearing.rate, text, tokens: written.tokens });
+    const count = written.tokens.length + (written.truncated ? 0 : 1);
+    const meanLogprob = written.logprob / Math.max(1, count);
+    const times = { start: at / hearing.rate, end: end / hearing.rate };
+    if (text !== '') segments.push({ ...times, text, tokens: written.tokens, meanLogprob, silenceChance });
     tokens += written.tokens.length;
     truncated ||= written.truncated;
   }
