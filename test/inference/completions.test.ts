@@ -61,6 +61,25 @@ describe('POST /v1/completions', () => {
     );
   });
 
+  test('tells where tokens are by characters, of which one may be several tokens', async () => {
+    const text = 'é😀日x';
+    const asked = { logprobs: 0, max_tokens: 40, grammar: `root ::= "${text}"` };
+    const [choice] = (await complete(asked)).choices;
+    expect(choice?.text).toBe(text);
+    expect(choice?.logprobs?.tokens?.length).toBeGreaterThan(4);
+    expect([...new Set(choice?.logprobs?.text_offset)]).toEqual([0, 1, 2, 3]);
+    const offsets: number[] = [];
+    for await (const { choices } of await client.completions.create({
+      model,
+      prompt: 'hello',
+      ...asked,
+      stream: true,
+    })) {
+      offsets.push(...(choices[0]?.logprobs?.text_offset ?? []));
+    }
+    expect(offsets).toEqual(choice?.logprobs?.text_offset ?? []);
+  });
+
   test('fills the gap before a suffix, for a model that was made to', async () => {
     const asked = { model: 'filler', prompt: 'count', suffix: 'hello' };
     const { choices, usage } = await complete(asked);

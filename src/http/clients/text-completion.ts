@@ -24,11 +24,10 @@ export function textCompletionBody(of: TextCompletion, outputs: readonly Generat
     ...of.head,
     object: 'text_completion',
     choices: outputs.map(({ result, deltas, finish }, index) => {
-      const echo = echoOf(of, index);
       return {
-        text: `${echo}${textOf(deltas)}`,
+        text: `${echoOf(of, index)}${textOf(deltas)}`,
         index,
-        logprobs: of.wantsLogprobs ? logprobsOf(result.logprobs ?? [], echo.length) : null,
+        logprobs: of.wantsLogprobs ? logprobsOf(result.logprobs ?? [], 0) : null,
         finish_reason: finish,
       };
     }),
@@ -39,25 +38,29 @@ export function textCompletionBody(of: TextCompletion, outputs: readonly Generat
 /** Chunks of a streamed answer, each with the text of one choice. */
 export class TextCompletionChunks implements ChunkWriter {
   readonly #of: TextCompletion;
-  /** Characters of each choice that were sent. */
-  readonly #lengths: number[];
+  /** By choice: characters that its tokens with log probabilities have begun. */
+  readonly #begun = new Map<number, number>();
 
   constructor(of: TextCompletion) {
     this.#of = of;
-    this.#lengths = of.echoes.flatMap((echo) => Array.from({ length: of.choices }, () => echo.length));
   }
 
   begin(): string[] {
-    const echoed = this.#lengths.map((length, choice) => (length === 0 ? '' : echoOf(this.#of, choice)));
+    const { choices, echoes } = this.#of;
+    const echoed = echoes.flatMap((echo) => Array.from({ length: choices }, () => echo));
     return echoed.flatMap((echo, choice) => (echo === '' ? [] : [this.#chunk(choice, echo, null, null)]));
   }
 
   pieces(choice: number, deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']): string[] {
     const text = textOf(deltas);
     if (text === '' && logprobs === undefined) return [];
-    const before = this.#lengths[choice] ?? 0;
-    this.#lengths[choice] = before + text.length;
-    return [this.#chunk(choice, text, logprobs === undefined ? null : logprobsOf(logprobs, before), null)];
+    if (logprobs === undefined) return [this.#chunk(choice, text, null, null)];
+    const before = this.#begun.get(choice) ?? 0;
+    this.#begun.set(
+      choice,
+      logprobs.reduce((sum, { bytes }) => sum + charactersBegunBy(bytes), before),
+    );
+    return [this.#chunk(choice, text, logprobsOf(logprobs, before), null)];
   }
 
   finish(choice: number, reason: FinishReason): string {
@@ -99,11 +102,12 @@ function usageOfPrompts({ choices }: TextCompletion, outputs: readonly Generatio
   };
 }
 
-function logprobsOf(logprobs: NonNullable<GenerateEvent['logprobs']>, offset: number): CompletionLogprobs {
-  let at = offset;
-  const offsets = logprobs.map(({ token }) => {
-    const start = at;
-    at += token.length;
+/** `begun`: characters that the tokens in front of these have begun. A token within a character is where that one is. */
+function logprobsOf(logprobs: NonNullable<GenerateEvent['logprobs']>, begun: number): CompletionLogprobs {
+  let at = begun;
+  const offsets = logprobs.map(({ bytes }) => {
+    const start = isWithinCharacter(bytes[0]) ? Math.max(0, at - 1) : at;
+    at += charactersBegunBy(bytes);
     return start;
   });
   const byToken = (top: readonly TokenLogprob[]) =>
@@ -114,4 +118,13 @@ function logprobsOf(logprobs: NonNullable<GenerateEvent['logprobs']>, offset: nu
     top_logprobs: logprobs.map(({ top }) => byToken(top)),
     text_offset: offsets,
   };
+}
+
+function charactersBegunBy(bytes: readonly number[]): number {
+  return bytes.filter((byte) => !isWithinCharacter(byte)).length;
+}
+
+/** Whether the byte goes on with a character of UTF-8. */
+function isWithinCharacter(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
 }

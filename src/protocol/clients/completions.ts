@@ -25,7 +25,9 @@ const logprobsSchema = Type.Object({
   tokens: Type.Array(Type.String()),
   token_logprobs: Type.Array(Type.Number()),
   top_logprobs: Type.Array(Type.Record(Type.String(), Type.Number())),
-  text_offset: Type.Array(Type.Integer(), { description: 'Characters in front of each token.' }),
+  text_offset: Type.Array(Type.Integer(), {
+    description: 'Characters (Unicode code points) in front of each token, of the answer alone.',
+  }),
 });
 
 export type CompletionLogprobs = Static<typeof logprobsSchema>;
