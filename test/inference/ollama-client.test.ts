@@ -98,6 +98,16 @@ describe('chat', () => {
     for (const line of lines) expect(JSON.parse(line)).toHaveProperty('done');
   });
 
+  test('with the log probabilities of all tokens, whole and in lines', async () => {
+    const asked = { model, messages: user('hello'), options, logprobs: true, top_logprobs: 2 };
+    const { logprobs = [] } = await client.chat(asked);
+    expect(logprobs.map(({ token }) => token).join('')).toBe(' from the chain.');
+    expect(logprobs.every(({ logprob, top_logprobs }) => logprob <= 0 && top_logprobs?.length === 2)).toBe(true);
+    const inLines = [];
+    for await (const part of await client.chat({ ...asked, stream: true })) inLines.push(...(part.logprobs ?? []));
+    expect(inLines).toEqual(logprobs);
+  });
+
   test('calls tools, whole and in lines, and is told what they answered', async () => {
     const asked = { model, messages: user('call'), tools: [add], options };
     const { message } = await client.chat(asked);

@@ -27,10 +27,9 @@ const options = Type.Optional(
   ),
 );
 
-/** Log probabilities. */
 const logprobs = {
-  logprobs: Type.Optional(Type.Boolean({ description: 'Only false: `/v1/chat/completions` gives them.' })),
-  top_logprobs: Type.Optional(Type.Integer({ minimum: 0, description: 'Only 0.' })),
+  logprobs: Type.Optional(Type.Boolean({ description: 'Give those of every generated token.' })),
+  top_logprobs: Type.Optional(Type.Integer({ minimum: 0, maximum: 20, description: 'Alternatives beside each.' })),
 };
 
 const images = Type.Optional(Type.Array(Type.String({ description: 'Base64.' }), { maxItems: 64 }));

@@ -29,12 +29,12 @@ test('results of functions in Ollama’s shape belong to the calls that they nam
   ]);
 });
 
-test('the effort of thinking reaches the template, and log probabilities are refused', () => {
+test('the effort of thinking reaches the template; alternatives need log probabilities', () => {
   expect(chat([user], { think: 'high' })).toMatchObject({
     enableThinking: true,
     templateVariables: { reasoning_effort: 'high' },
   });
   expect(chat([user], { think: true }).templateVariables).toEqual({});
-  expect(() => chat([user], { logprobs: true })).toThrow('logprobs');
-  expect(() => chat([user], { top_logprobs: 2 })).toThrow('logprobs');
+  expect(chat([user], { logprobs: true, top_logprobs: 2 }).topLogprobs).toBe(2);
+  expect(() => chat([user], { top_logprobs: 2 })).toThrow('needs logprobs: true');
 });

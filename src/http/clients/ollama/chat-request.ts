@@ -44,12 +44,11 @@ function readRequest(
     think,
     keep_alive,
     logprobs,
-    top_logprobs = 0,
+    top_logprobs,
   }: Omit<OllamaGenerate, 'prompt'>,
   messages: MessageBody[],
   tools: GenerateBody['tools'],
 ): GenerationRequest {
-  if (logprobs === true || top_logprobs > 0) throw refused('logprobs', 'ask /v1/chat/completions for them');
   const request = readChatRequest({
     model: plainName(model),
     messages,
@@ -60,6 +59,8 @@ function readRequest(
     ...(think === undefined ? {} : { chat_template_kwargs: { enable_thinking: think !== false } }),
     ...(typeof think === 'string' ? { reasoning_effort: think } : {}),
     ...(keep_alive === undefined ? {} : { keep_alive }),
+    ...(logprobs === undefined ? {} : { logprobs }),
+    ...(top_logprobs === undefined ? {} : { top_logprobs }),
     stream,
   });
   const { num_predict = -1 } = options;

@@ -84,7 +84,7 @@ async function answer(inference: Inference, own: OwnProvider, form: GenerationFo
     const [output] = await own.generate(request, {
       caller: context.caller,
       signal: stream.signal,
-      onPiece: (_choice, deltas) => lines.pieces(deltas).forEach(send),
+      onPiece: (_choice, deltas, logprobs) => lines.pieces(deltas, logprobs).forEach(send),
     });
     lines.end(must(output, 'there is an answer')).forEach(send);
   });

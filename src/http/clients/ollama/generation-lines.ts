@@ -1,6 +1,8 @@
 import type { GenerationOutput } from '../../../inference/generation/generate.ts';
 import type { OutputDelta } from '../../../inference/generation/output-parser.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import type { GenerateEvent } from '../../../model-host/operations/generate.ts';
+import { logprobsBody } from '../../inference/generation/completion-body.ts';
 
 /** Which route is answered: the text stands in `message.content`, or in `response`. */
 export type GenerationShape = 'chat' | 'generate';
@@ -17,6 +19,8 @@ interface Said {
   readonly calls: Call[];
 }
 
+type Logprobs = GenerateEvent['logprobs'];
+
 /** Writes one answer in Ollama's shape: whole, or line by line. */
 export class GenerationLines {
   readonly #shape: GenerationShape;
@@ -25,6 +29,8 @@ export class GenerationLines {
   readonly #startMs: number;
   /** A call is told when it is whole. */
   #open: Call | undefined;
+  /** Of tokens since the last line, where they were asked for. */
+  #logprobs: Logprobs;
 
   constructor(shape: GenerationShape, model: string, clock: Clock) {
     this.#shape = shape;
@@ -34,15 +40,15 @@ export class GenerationLines {
   }
 
   /** Lines for pieces of the answer. */
-  pieces(deltas: readonly OutputDelta[]): object[] {
-    const said = this.#read(deltas);
+  pieces(deltas: readonly OutputDelta[], logprobs: Logprobs): object[] {
+    const said = this.#read(deltas, logprobs);
     const isEmpty = said.content === '' && said.thinking === '' && said.calls.length === 0;
     return isEmpty ? [] : [this.#line(said, { done: false })];
   }
 
   /** The last line, and what is still to be said before it. */
   end(output: GenerationOutput): object[] {
-    const said = this.#read(output.deltas);
+    const said = this.#read(output.deltas, output.result.logprobs);
     this.#closeCall(said);
     const isEmpty = said.content === '' && said.thinking === '' && said.calls.length === 0;
     const last = this.#line({ content: '', thinking: '', calls: [] }, this.#totals(output));
@@ -50,7 +56,7 @@ export class GenerationLines {
   }
 
   whole(output: GenerationOutput): object {
-    const said = this.#read(output.deltas);
+    const said = this.#read(output.deltas, output.result.logprobs);
     this.#closeCall(said);
     return this.#line(said, this.#totals(output));
   }
@@ -60,7 +66,8 @@ export class GenerationLines {
     return this.#line({ content: '', thinking: '', calls: [] }, { done: true, done_reason: reason });
   }
 
-  #read(deltas: readonly OutputDelta[]): Said {
+  #read(deltas: readonly OutputDelta[], logprobs: Logprobs): Said {
+    if (logprobs !== undefined) this.#logprobs = [...(this.#logprobs ?? []), ...logprobs];
     const said: Said = { content: '', thinking: '', calls: [] };
     for (const delta of deltas) {
       if (delta.kind === 'content' || delta.kind === 'refusal') said.content += delta.text;
@@ -83,13 +90,16 @@ export class GenerationLines {
   #line({ content, thinking, calls }: Said, rest: object): object {
     const head = { model: this.#model, created_at: new Date(this.#clock.nowMs()).toISOString() };
     const thought = thinking === '' ? {} : { thinking };
-    if (this.#shape === 'generate') return { ...head, response: content, ...thought, ...rest };
+    const tokens = this.#logprobs === undefined ? {} : { logprobs: logprobsBody(this.#logprobs)?.content };
+    this.#logprobs = undefined;
+    const more = { ...tokens, ...rest };
+    if (this.#shape === 'generate') return { ...head, response: content, ...thought, ...more };
     const tool_calls = calls.flatMap(({ name, arguments: text }) => {
       const given = parsed(text);
       return given === undefined ? [] : [{ function: { name, arguments: given } }];
     });
     const called = tool_calls.length === 0 ? {} : { tool_calls };
-    return { ...head, message: { role: 'assistant', content, ...thought, ...called }, ...rest };
+    return { ...head, message: { role: 'assistant', content, ...thought, ...called }, ...more };
   }
 
   /** Durations are nanoseconds. */
