@@ -106,6 +106,7 @@ function wordsOf(schema: TSchema): string | undefined {
  * of its members, the one beside `null`, the one that came furthest, or the one for values of this kind.
  */
 function deepestOf(error: ValueError): ValueError {
+  if (wordsOf(error.schema) !== undefined) return error;
   const typed = typedBranchOf(error) ?? memberBranchOf(error);
   if (typed !== undefined) return typed;
   const branches = error.errors.map((branch) => branch.First());

@@ -74,6 +74,14 @@ describe('an optional member that is null is absent', () => {
   });
 });
 
+test('a word that is none of those of a member is answered with all of them', () => {
+  const format = { model: 'm', input: 'a', encoding_format: 'int8' };
+  expect(() => read(embeddingsRequestSchema, format)).toThrow('"encoding_format": expected "float" or "base64"');
+  const role = { model: 'm', messages: [{ role: 'function', content: 'a' }] };
+  const words = ['system', 'developer', 'user', 'assistant', 'tool'].map((word) => `"${word}"`).join(' or ');
+  expect(() => read(generateRequestSchema, role)).toThrow(`"messages.0.role": expected ${words}`);
+});
+
 describe('a member of another server that would change the answer', () => {
   const embedding = { model: 'm', input: 'a' };
   const ranking = { model: 'm', query: 'q', documents: ['a'] };
