@@ -103,3 +103,48 @@ test('aggregations count dates of all years where they lie, and show the bounds 
   const years = aggregations.years?.buckets.map(({ key_as_string }) => String(key_as_string).slice(0, 4));
   expect(years).toEqual(['0001', '1066', '1648', '1969', '2199', '2262', '9999']);
 });
+
+test('where dates are kept as strings, bounds that are dates compare strings', async () => {
+  const strings = (types?: string[]) => ({ type: 'string', ...(types && { 'x-service-types': types }) });
+  const properties = { plain: strings(), whole: strings(['keyword']), either: strings(['keyword']) };
+  const schema = {
+    document_schemas: {
+      strict: { schema: { type: 'object', properties } },
+      loose: { schema: { type: 'object', 'x-service-dynamic-indexing': { mode: 'infer_types' } } },
+    },
+    dynamic_templates: [{ name: 'codes', match: 'code_*', mapping: { type: 'keyword' } }],
+  };
+  await server.send('POST', '/db/v1/tables/texts', { num_shards: 2, schema });
+  const document = (_type: string, text: string) => ({
+    _type,
+    ...Object.fromEntries(['plain', 'whole', 'either', 'code_1'].map((field) => [field, text])),
+  });
+  const inserts = {
+    a: document('strict', '2024-01-15'),
+    m: document('strict', '2024-02-01T00:00:00Z'),
+    p: document('strict', '2024-02'),
+    s: document('loose', '2024-01-15'),
+    z: document('loose', '2024-02'),
+  };
+  await server.send('POST', '/db/v1/tables/texts/batch', { inserts, sync_level: 'full_index' });
+  const answer = async (request: object) => {
+    const body = { order_by: [{ field: '_id' }], fields: [], ...request };
+    const { responses } = (await server.send<Answer>('POST', '/db/v1/tables/texts/query', body)).body;
+    return responses[0].hits.hits as (Answer['responses'][0]['hits']['hits'][0] & { _highlight?: object })[];
+  };
+  const asked = async (request: object) => (await answer(request)).map(({ _id }) => _id);
+  const bounds = { gte: '2024-01-10', lte: '2024-02-10' };
+  for (const field of ['plain', 'whole', 'either']) {
+    expect(await asked({ filter_query: { range: { [field]: bounds } } })).toEqual(['a', 'm', 'p', 's']);
+    expect(await asked({ filter_query: { query: `${field}:[2024-01-10 TO 2024-02-10]` } })).toEqual([
+      'a',
+      'm',
+      'p',
+      's',
+    ]);
+    expect(await asked({ exclusion_query: { range: { [field]: { gte: '2024-01-20' } } } })).toEqual(['a', 's', 'z']);
+  }
+  expect(await asked({ filter_query: { range: { code_1: bounds } } })).toEqual(['a', 'm', 'p', 's', 'z']);
+  const marked = await answer({ full_text_search: { range: { whole: bounds } }, highlight: true });
+  expect(marked[0]?._highlight).toEqual({ whole: ['<em>2024-01-15</em>'] });
+});

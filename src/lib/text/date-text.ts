@@ -1,4 +1,4 @@
-const pattern = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2}))?$/;
+const pattern = /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2}))?$/;
 
 /** Whether the text is a date (YYYY-MM-DD) or a time (RFC 3339) that exists in the calendar. */
 export function isDateText(text: string): boolean {

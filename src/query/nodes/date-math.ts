@@ -1,3 +1,5 @@
+import { isDateText } from '../../lib/text/date-text.ts';
+
 /** A moment as a request may write it that cannot be read; the message is a whole sentence. */
 export class DateMathError extends Error {
   override readonly name = 'DateMathError';
@@ -12,7 +14,6 @@ const unitMs: ReadonlyMap<string, number> = new Map([
   ['s', 1_000],
 ]);
 
-const isoDate = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))?$/;
 const step = /([+-])(\d{1,6})([yMwdhHms])|\/([yMwdhHms])/y;
 
 /**
@@ -21,11 +22,11 @@ const step = /([+-])(\d{1,6})([yMwdhHms])|\/([yMwdhHms])/y;
  * the beginning of one (`now/d`, weeks from Monday), in UTC. Fails with a DateMathError.
  */
 export function readDateMath(text: string, nowMs: number): string {
-  if (isoDate.test(text)) return checkDate(text);
+  if (isDateText(text)) return text;
   const anchor = text.indexOf('||');
   const isNow = text.startsWith('now');
   if (!isNow && anchor < 0) throw unreadable(text);
-  let moment = isNow ? new Date(nowMs) : new Date(checkDate(text.slice(0, anchor)));
+  let moment = isNow ? new Date(nowMs) : readDate(text.slice(0, anchor));
   let position = isNow ? 3 : anchor + 2;
   while (position < text.length) {
     step.lastIndex = position;
@@ -39,12 +40,10 @@ export function readDateMath(text: string, nowMs: number): string {
   return moment.toISOString();
 }
 
-function checkDate(text: string): string {
-  const day = Date.parse(text.slice(0, 10));
-  // A month's 31st that it does not have would be read as the next month's first.
-  const exists = !Number.isNaN(day) && new Date(day).toISOString().startsWith(text.slice(0, 10));
-  if (!isoDate.test(text) || !exists || Number.isNaN(Date.parse(text))) throw unreadable(text);
-  return text;
+function readDate(text: string): Date {
+  const moment = new Date(text.toUpperCase().replace(' ', 'T'));
+  if (!isDateText(text) || Number.isNaN(moment.getTime())) throw unreadable(text);
+  return moment;
 }
 
 function unreadable(text: string): DateMathError {
@@ -66,10 +65,12 @@ function add(moment: Date, count: number, unit: string): Date {
 }
 
 function beginningOf(moment: Date, unit: string): Date {
-  const [year, month] = [moment.getUTCFullYear(), moment.getUTCMonth()];
-  if (unit === 'y') return new Date(Date.UTC(year, 0, 1));
-  if (unit === 'M') return new Date(Date.UTC(year, month, 1));
-  if (unit === 'w') return new Date(Date.UTC(year, month, moment.getUTCDate() - ((moment.getUTCDay() + 6) % 7)));
-  const ms = unitMs.get(unit) ?? 1;
-  return new Date(Math.floor(moment.getTime() / ms) * ms);
+  const ms = unitMs.get(unit);
+  if (ms !== undefined && unit !== 'w') return new Date(Math.floor(moment.getTime() / ms) * ms);
+  const start = new Date(moment);
+  start.setUTCHours(0, 0, 0, 0);
+  if (unit === 'y') start.setUTCMonth(0, 1);
+  if (unit === 'M') start.setUTCDate(1);
+  if (unit === 'w') start.setUTCDate(start.getUTCDate() - ((start.getUTCDay() + 6) % 7));
+  return start;
 }

@@ -4,7 +4,7 @@ import { isDateText } from '../../../src/lib/text/date-text.ts';
 describe('dates as text', () => {
   const dates = [
     ...['2024-05-01', '2024-02-29', '0001-01-01', '2024-05-01T12:00:00Z', '2024-05-01t12:00:00z'],
-    ...['2024-05-01T12:00:00.123456789Z', '2024-05-01T12:00:00+02:00', '2024-12-31T23:59:60Z'],
+    ...['2024-05-01T12:00:00.1234567890Z', '2024-05-01T12:00:00+02:00', '2024-12-31T23:59:60Z'],
   ];
   for (const text of dates) test(`${text} is one`, () => expect(isDateText(text)).toBe(true));
 

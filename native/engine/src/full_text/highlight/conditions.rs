@@ -207,6 +207,9 @@ impl Condition {
             }),
             Kind::Addresses(network) => Some(WholeMatcher::Address(*network)),
             Kind::Between(ValueRange::Strings(low, high)) => Some(WholeMatcher::Between(low.clone(), high.clone())),
+            Kind::Between(ValueRange::DatesOrStrings(_, (low, high))) => {
+                (!facts.date_texts.is_empty()).then(|| WholeMatcher::Between(low.clone(), high.clone()))
+            }
             Kind::Between(_) | Kind::Tokens { .. } => None,
         }
     }
@@ -220,7 +223,9 @@ impl Condition {
             Kind::Value(value) | Kind::Words { text: value, .. } | Kind::Phrase { text: value, .. } => {
                 parse_date(value) == Some(date)
             }
-            Kind::Between(ValueRange::Dates(low, high)) => (*low, *high).contains(&date),
+            Kind::Between(ValueRange::Dates(low, high) | ValueRange::DatesOrStrings((low, high), _)) => {
+                (*low, *high).contains(&date)
+            }
             _ => false,
         }
     }

@@ -13,8 +13,9 @@ pub struct ExactTypes {
 }
 
 impl ExactTypes {
-    pub fn agree(&self) -> bool {
+    /// What all of them are; `None` where they differ.
+    pub fn agreed(&self) -> Option<bool> {
         let mut all = self.by_name.iter().map(|(_, is_exact)| *is_exact).chain([self.of_unnamed]);
-        all.all(|is_exact| is_exact == self.of_others)
+        all.all(|is_exact| is_exact == self.of_others).then_some(self.of_others)
     }
 }

@@ -13,6 +13,7 @@ mod templates;
 
 pub use cursor::SchemaCursor;
 pub use exact_types::ExactTypes;
+pub use path_facts::ExactPath;
 pub use path_table::{PathTable, ROOT, TextTarget};
 pub use rule::{FieldRule, GeoForm, INDEX_PREFIX, KEYWORD_SUFFIX, THREE_GRAM, TWO_GRAM, TextForm, WHOLE_BYTES_MAX};
 pub use table_mapping::{TIMESTAMP, TYPE, TableMapping};

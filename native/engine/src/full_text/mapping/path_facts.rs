@@ -25,6 +25,8 @@ pub struct PathFacts {
     pub analyzers: Vec<Analyzer>,
     /// None when the path is declared to have no exact form.
     pub exact_paths: Vec<ExactPath>,
+    /// Those of them where strings that are dates lie as strings.
+    pub date_texts: Vec<ExactPath>,
     /// Longer strings have no whole value in some documents, bytes.
     pub whole_bytes_max: usize,
     /// Some documents have no words of the path, so that a text that is asked of it is compared with whole strings too.
@@ -74,6 +76,7 @@ mod tests {
         PathFacts {
             analyzers: Vec::new(),
             exact_paths: vec![ExactPath { path: path.to_owned(), types: None }],
+            date_texts: Vec::new(),
             whole_bytes_max: 256,
             may_lack_words: false,
             is_searched: true,

@@ -144,10 +144,11 @@ impl TableMapping {
     /// no type exist only where types are not enforced.
     fn rules_by_type(&self, path: &str) -> Vec<(FieldRule, bool)> {
         let untyped = if self.enforced && !self.types.is_empty() { 0 } else { 1 };
-        (0..self.types.len() + untyped).map(|document_type| self.rule_of_type(document_type, path)).collect()
+        let rule = |document_type| self.rule_of_type(document_type, path, DetectedType::String);
+        (0..self.types.len() + untyped).map(rule).collect()
     }
 
-    fn rule_of_type(&self, document_type: usize, path: &str) -> (FieldRule, bool) {
+    fn rule_of_type(&self, document_type: usize, path: &str, detected: DetectedType) -> (FieldRule, bool) {
         let mut cursor = self.root_of(document_type);
         let mut rest = Some(path);
         while let Some(names) = rest {
@@ -156,7 +157,7 @@ impl TableMapping {
             rest = names.get(name.len() + 1..);
         }
         let is_declared = matches!(cursor, SchemaCursor::Declared { .. });
-        (self.rule_of(&cursor, path, DetectedType::String), is_declared)
+        (self.rule_of(&cursor, path, detected), is_declared)
     }
 
     /// The facts about `path`, which may name a derived field.
@@ -169,8 +170,16 @@ impl TableMapping {
         let is_exact = |path: &str| self.exact_rules(path).iter().any(|rule| rule.exact);
         let base = path.strip_suffix(KEYWORD_SUFFIX);
         let exact_paths = [Some(path), base].into_iter().flatten().filter(|path| is_exact(path));
-        let exact_paths: Vec<ExactPath> =
-            exact_paths.map(|path| ExactPath { path: path.to_owned(), types: self.exact_types(path) }).collect();
+        let exact_paths: Vec<ExactPath> = exact_paths
+            .filter_map(|path| self.exact_path(path, |document_type| self.has_whole(document_type, path)))
+            .collect();
+        let keeps_dates = |path: &str, document_type| {
+            self.has_whole(document_type, path) && !self.rule_of_type(document_type, path, DetectedType::Date).0.date
+        };
+        let date_texts = exact_paths
+            .iter()
+            .filter_map(|exact| self.exact_path(&exact.path, |document_type| keeps_dates(&exact.path, document_type)));
+        let date_texts = date_texts.collect();
         let whole = exact_paths.iter().flat_map(|exact| self.exact_rules(&exact.path)).filter(|rule| rule.exact);
         let whole_bytes_max = whole.map(|rule| rule.whole_bytes_max()).min().unwrap_or(WHOLE_BYTES_MAX);
         let has_words = rules.iter().any(|rule| !rule.texts.is_empty());
@@ -191,6 +200,7 @@ impl TableMapping {
             may_have_words: has_words || rules.is_empty(),
             allows_typo: self.allows_typo(path),
             exact_paths,
+            date_texts,
         }
     }
 
@@ -207,16 +217,24 @@ impl TableMapping {
         rules.into_iter().map(|(rule, _)| rule).collect()
     }
 
-    /// The types whose strings at `path` are whole values; `None` where all agree.
-    fn exact_types(&self, path: &str) -> Option<Arc<ExactTypes>> {
-        let is_exact = |document_type: usize| self.rule_of_type(document_type, path).0.exact;
+    fn has_whole(&self, document_type: usize, path: &str) -> bool {
+        self.rule_of_type(document_type, path, DetectedType::String).0.exact
+    }
+
+    /// `path` as the whole strings of the types that `is_exact` says; `None` where that is none of them.
+    fn exact_path(&self, path: &str, is_exact: impl Fn(usize) -> bool) -> Option<ExactPath> {
         let declared = self.types.iter().enumerate();
         let types = ExactTypes {
             by_name: declared.map(|(at, document_type)| (document_type.name.clone(), is_exact(at))).collect(),
             of_others: is_exact(self.types.len()),
             of_unnamed: is_exact(self.type_of(None)),
         };
-        (!types.agree()).then(|| Arc::new(types))
+        let path = path.to_owned();
+        match types.agreed() {
+            Some(false) => None,
+            Some(true) => Some(ExactPath { path, types: None }),
+            None => Some(ExactPath { path, types: Some(Arc::new(types)) }),
+        }
     }
 
     /// `path` may name the text of a path of whole strings that is opted in.

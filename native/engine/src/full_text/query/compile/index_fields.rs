@@ -9,7 +9,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::documents::document_reader::{overflow_all_prefix, overflow_prefix};
 use crate::full_text::fields::{Fields, KEY, KEY_PATH, LONG_STRING_PATH, VALUES, long_string_term};
-use crate::full_text::mapping::{ExactTypes, TableMapping};
+use crate::full_text::mapping::{ExactPath, ExactTypes, TableMapping};
 use crate::full_text::query::compile::clauses::term_query;
 use crate::full_text::query::terms::docs_by_string::DocsByString;
 use crate::full_text::query::terms::long_strings::LongStringQuery;
@@ -44,6 +44,12 @@ pub struct ExactField {
     pub column: String,
     /// Whose strings are whole; none where those of all documents are.
     pub types: Option<Arc<ExactTypes>>,
+}
+
+impl ExactField {
+    fn of(exact: &ExactPath) -> Self {
+        Self { path: exact.path.clone(), column: column_name(&exact.path), types: exact.types.clone() }
+    }
 }
 
 /// Where the paths of documents lie in one index.
@@ -114,13 +120,12 @@ impl IndexFields {
         if path == KEY {
             return vec![ExactField { path: KEY_PATH.to_owned(), column: KEY.to_owned(), types: None }];
         }
-        let facts = self.mapping.facts_of(path);
-        let fields = facts.exact_paths.iter().map(|exact| ExactField {
-            column: column_name(&exact.path),
-            path: exact.path.clone(),
-            types: exact.types.clone(),
-        });
-        fields.collect()
+        self.mapping.facts_of(path).exact_paths.iter().map(ExactField::of).collect()
+    }
+
+    /// Where strings of `path` that are dates lie as strings.
+    pub fn fields_of_date_texts(&self, path: &str) -> Vec<ExactField> {
+        self.mapping.facts_of(path).date_texts.iter().map(ExactField::of).collect()
     }
 
     /// The beginning of `path`'s terms: a string, boolean or integer is to be appended.

@@ -176,7 +176,13 @@ impl Weight for FractionsWeight {
 }
 
 /// Whole strings in any of the fields, between two bounds.
-fn string_range(index: &IndexFields, fields: &[ExactField], lower: Bound<&str>, upper: Bound<&str>) -> Box<dyn Query> {
+fn string_range(
+    index: &IndexFields,
+    fields: &[ExactField],
+    lower: &Bound<String>,
+    upper: &Bound<String>,
+) -> Box<dyn Query> {
+    let (lower, upper) = (lower.as_ref().map(String::as_str), upper.as_ref().map(String::as_str));
     let query = |field: &ExactField| StringRangeQuery::new(field, lower, upper, &index.strings);
     let range = |field| Box::new(query(field)) as Box<dyn Query>;
     any_of(fields.iter().map(range).collect())
@@ -225,6 +231,8 @@ pub enum ValueRange {
     Numbers(Bound<f64>, Bound<f64>),
     Dates(Bound<DateTime>, Bound<DateTime>),
     Strings(Bound<String>, Bound<String>),
+    /// Dates, and strings where a date is kept as the string that it was.
+    DatesOrStrings((Bound<DateTime>, Bound<DateTime>), (Bound<String>, Bound<String>)),
 }
 
 impl ValueRange {
@@ -244,7 +252,10 @@ impl ValueRange {
         let kind = match kind {
             _ if path == KEY => RangeKind::Term,
             RangeKind::Auto if given.iter().all(|value| value.is_number()) => RangeKind::Number,
-            RangeKind::Auto if given.iter().all(|value| as_date(value).is_some()) => RangeKind::Date,
+            RangeKind::Auto if given.iter().all(|value| as_date(value).is_some()) => {
+                let dates = (map_bound(lower, as_date, "a date")?, map_bound(upper, as_date, "a date")?);
+                return Ok(Some(Self::DatesOrStrings(dates, (as_text(lower)?, as_text(upper)?))));
+            }
             other => other,
         };
         Ok(Some(match kind {
@@ -270,9 +281,14 @@ pub fn range_query(
         Some(_) if names_no_member(path) => Box::new(EmptyQuery),
         Some(ValueRange::Numbers(lower, upper)) => number_range(index, path, lower, upper),
         Some(ValueRange::Dates(lower, upper)) => date_range(index, path, lower, upper),
-        Some(ValueRange::Strings(lower, upper)) => {
-            let (low, high) = (lower.as_ref().map(String::as_str), upper.as_ref().map(String::as_str));
-            string_range(index, &index.exact_fields(path), low, high)
+        Some(ValueRange::Strings(lower, upper)) => string_range(index, &index.exact_fields(path), &lower, &upper),
+        Some(ValueRange::DatesOrStrings((lower, upper), (low, high))) => {
+            let mut queries = vec![date_range(index, path, lower, upper)];
+            let texts = index.fields_of_date_texts(path);
+            if !texts.is_empty() {
+                queries.push(string_range(index, &texts, &low, &high));
+            }
+            any_of(queries)
         }
     })
 }

@@ -52,16 +52,29 @@ fn readable(index: &IndexFields, explanation: &Explanation) -> Result<Explained,
 }
 
 fn from_tree(index: &IndexFields, tree: &Value) -> Explained {
-    let details = tree["details"].as_array().into_iter().flatten().map(|detail| from_tree(index, detail)).collect();
+    let details = tree["details"].as_array().into_iter().flatten().map(|detail| from_tree(index, detail));
+    let details: Vec<Explained> = details.collect();
+    let value = tree["value"].as_f64().unwrap_or(0.0);
     let term = tree["context"].as_array().and_then(|context| term_of(index, context.first()?.as_str()?));
-    let description = described(tree["description"].as_str().unwrap_or_default(), term);
-    Explained { value: tree["value"].as_f64().unwrap_or(0.0), description, details }
+    let description = match tree["description"].as_str().unwrap_or_default() {
+        SUM if is_greatest_of(value, &details) => "the greatest of".to_owned(),
+        other => described(other, term),
+    };
+    Explained { value, description, details }
+}
+
+/// Tantivy says it of the greatest score of several, too.
+const SUM: &str = "BooleanClause. sum of ...";
+
+fn is_greatest_of(value: f64, details: &[Explained]) -> bool {
+    let adding = details.iter().filter(|detail| detail.value > 0.0);
+    adding.clone().count() > 1 && adding.map(|detail| detail.value).fold(0.0, f64::max) == value
 }
 
 fn described(description: &str, term: Option<String>) -> String {
     let words = match description {
         "TermQuery, product of..." => "product of",
-        "BooleanClause. sum of ..." => "sum of",
+        SUM => "sum of",
         "BooleanQuery with no scoring" => "matches, without a score",
         "Phrase Scorer" => "phrase",
         "Const" => "constant",
@@ -99,7 +112,7 @@ fn term_of(index: &IndexFields, context: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::described;
+    use super::{Explained, described, is_greatest_of};
 
     #[test]
     fn descriptions_are_plain() {
@@ -109,5 +122,13 @@ mod tests {
         );
         assert_eq!(described("Boost x2.5 of ...", None), "2.5 times");
         assert_eq!(described("idf", None), "idf");
+    }
+
+    #[test]
+    fn the_greatest_of_several_scores_is_no_sum() {
+        let scored = |value| Explained { value, description: String::new(), details: Vec::new() };
+        assert!(is_greatest_of(1.0, &[scored(1.0), scored(1.0)]));
+        assert!(!is_greatest_of(2.0, &[scored(1.0), scored(1.0)]));
+        assert!(!is_greatest_of(1.0, &[scored(1.0), scored(0.0)]));
     }
 }
