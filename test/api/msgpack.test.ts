@@ -80,6 +80,18 @@ describe('MessagePack', () => {
     expect(nearest.body).toMatchObject({ responses: [{ hits: { hits: [{ _id: 'b' }] } }] });
   });
 
+  test('an explanation may nest deeper than a document can', async () => {
+    await using server = await loaded();
+    const tea = { match: 'tea', field: 'title' };
+    let node: object = tea;
+    for (let level = 0; level < 20; level += 1) node = { bool: { must: [node, tea, tea], should: [tea], boost: 1.5 } };
+    const request = { full_text_search: node, explain: true, fields: [] };
+    const asJson = await server.send<{ responses: [{ hits: object }] }>('POST', `${table}/query`, request);
+    const packed = await sendPacked(server, `${table}/query`, request);
+    expect(packed).toMatchObject({ status: 200, isPacked: true });
+    expect((packed.body as typeof asJson.body).responses[0].hits).toEqual(asJson.body.responses[0].hits);
+  });
+
   test('writes of every kind are answered in it', async () => {
     await using server = await loaded();
     const writes: [path: string, body: object, answer: object][] = [

@@ -8,9 +8,12 @@ export function namesMsgpack(header: string | null): boolean {
   return header !== null && /\bapplication\/(?:x-|vnd\.)?msgpack\b/i.test(header);
 }
 
+/** Levels of an answer: explanations nest deeper than the queries that they are of. */
+const maxDepth = 1_000;
+
 /** A value as MessagePack. Members that are undefined are left out, as in JSON. */
 export function toMsgpack(value: unknown): Uint8Array<ArrayBuffer> {
-  return encode(value, { ignoreUndefined: true });
+  return encode(value, { ignoreUndefined: true, maxDepth });
 }
 
 /** An answer in MessagePack. */
