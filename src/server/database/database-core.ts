@@ -78,6 +78,9 @@ export async function openCore(
     onServiceFailed: serviceFailed(logger),
   });
   for (const warning of storage.start.warnings) logger.warn(warning);
+  if (storage.directory.isOpenToOthers()) {
+    logger.warn('every user of the machine may read the data directory; "chmod o= DIRECTORY" takes that from them');
+  }
   return {
     ...given,
     limits: { ...limitsOf(options()), ...given.limits },

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { RangeId } from '../write-request.ts';
 import { DataDirectoryError } from './data-directory-error.ts';
@@ -103,6 +103,11 @@ export class DataDirectory {
         throw new DataDirectoryError('not_writable', `${path} cannot be written: ${reason}`, hint, error);
       }
     }
+  }
+
+  /** Whether users of the machine may read it who are neither its owner nor of its group. */
+  isOpenToOthers(): boolean {
+    return (statSync(this.root).mode & 0o007) !== 0;
   }
 
   /** Makes it where it is missing, or fails with `not_writable`. */

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { basic, startGuardedServer } from '../../support/access.ts';
 import { TemporaryDirectory } from '../../support/temporary-directory.ts';
@@ -129,6 +129,18 @@ describe('a server of users that is started without authentication', () => {
     await using open = await startTestServer({ directory: directory.path });
     expect(open.logLines.some((line) => line.includes('authentication is off, though'))).toBe(true);
     expect((await open.send('GET', '/db/v1/status')).status).toBe(200);
+  });
+});
+
+describe('a data directory', () => {
+  test.each([
+    [0o755, true],
+    [0o750, false],
+  ])('of mode %o that every user of the machine may read is told of: %p', async (mode, isTold) => {
+    using directory = new TemporaryDirectory();
+    chmodSync(directory.path, mode);
+    await using server = await startTestServer({ directory: directory.path });
+    expect(server.logLines.some((line) => line.includes('every user of the machine'))).toBe(isTold);
   });
 });
 
