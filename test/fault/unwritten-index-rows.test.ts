@@ -159,6 +159,52 @@ describe('indexes whose checkpoints the disk does not take', () => {
     await model.at(server).check();
   });
 
+  test('a full disk: commits with files that are too large to wait in memory are searched as well', async () => {
+    using place = new FaultPlace();
+    await using server = await place.start({ environment });
+    const wire = new WireClient(server.url);
+    const rule = { name: 'values', match: 'value', mapping: { type: 'keyword' } };
+    await wire.createTable('t', { schema: { dynamic_templates: [rule] } });
+    // Of values like these the columns of a segment have more than four MiB.
+    const valueOf = (round: number, at: number) =>
+      Array.from({ length: 125 }, (_, part) => Bun.hash(`${round} ${at} ${part}`).toString(16).padStart(16, '0')).join(
+        '',
+      );
+    const write = async (round: number) => {
+      const inserts = Array.from({ length: 3_000 }, (_, at) => [
+        `k${round}-${at}`,
+        { round, value: valueOf(round, at) },
+      ]);
+      const batch = { inserts: Object.fromEntries(inserts), sync_level: 'full_index' };
+      expect((await wire.batch('t', batch)).status).toBe(201);
+    };
+    const check = async (rounds: number) => {
+      expect(await wire.count('t')).toBe(3_000 * rounds);
+      for (let round = 0; round < rounds; round += 1) {
+        const search = { full_text_search: { field: 'value', term: valueOf(round, 7) } };
+        const { body } = await wire.expect(200, 'POST', '/db/v1/query', { table: 't', ...search });
+        expect(body).toMatchObject({ responses: [{ hits: { hits: [{ _id: `k${round}-7` }] } }] });
+        expect(JSON.stringify(body)).not.toContain('partial');
+      }
+    };
+    await write(0);
+    const fault = place.control.arm(full);
+    for (let round = 1; round < 5; round += 1) {
+      await write(round);
+      await check(round + 1);
+    }
+    expect(fault.acted).toBeGreaterThan(4);
+    const status = async () => ((await wire.send('GET', '/db/v1/status')).body as { message: string }).message;
+    await until(async () => (await status()).includes(unwritten));
+    fault.disarm();
+    await until(async () => (await status()) === '');
+    await check(5);
+    expect(server.log).not.toContain('an index failed');
+    await server.kill();
+    await using again = await place.start();
+    expect(await new WireClient(again.url).count('t')).toBe(15_000);
+  });
+
   test('a read-only disk: all are searched, and take writes again when it does', async () => {
     using place = new FaultPlace();
     await using server = await place.start({ environment });

@@ -349,7 +349,7 @@ pub fn write_index_file(root: &Path, name: &str, parts: &[&[u8]]) -> Result<Name
             crc.update(part);
             bytes += part.len() as u64;
         }
-        file.finish().map(drop)
+        file.finish()
     };
     write().map_err(io_failed("write an index file"))?;
     failpoint::hit("checkpoint-files.after-file");

@@ -55,13 +55,21 @@ const LACKS: [&str; 3] = ["unavailable", "insufficient_storage", "read_only"];
 
 /// The error of a machine that lacks descriptors, memory, rights or room now, which says nothing of the file.
 fn lacks(error: &io::Error) -> Option<EngineError> {
-    let code = match error.raw_os_error()? {
+    Some(EngineError::new(lacking(error)?, format!("an index cannot use its files now: {error}")))
+}
+
+/// Whether the machine does not take a file now.
+pub fn is_refused(error: &io::Error) -> bool {
+    lacking(error).is_some()
+}
+
+fn lacking(error: &io::Error) -> Option<&'static str> {
+    Some(match error.raw_os_error()? {
         libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EACCES | libc::EPERM => "unavailable",
         libc::ENOSPC | libc::EDQUOT => "insufficient_storage",
         libc::EROFS => "read_only",
         _ => return None,
-    };
-    Some(EngineError::new(code, format!("an index cannot use its files now: {error}")))
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Files whose blocks of zeros take no room on disk.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 /// A block of the common file systems.
 const BLOCK_BYTES: usize = 4_096;
@@ -36,8 +36,9 @@ impl SparseFile {
                 return Ok(());
             }
             let block = std::mem::take(&mut self.pending);
-            self.write_blocks(&block)?;
+            let outcome = self.write_blocks(&block);
             self.pending = block;
+            outcome?;
             self.pending.clear();
         }
         let (blocks, rest) = bytes.split_at(bytes.len() - bytes.len() % BLOCK_BYTES);
@@ -64,13 +65,26 @@ impl SparseFile {
     }
 
     /// Writes what is left, and gives the file its length. Nothing is synced.
-    pub fn finish(mut self) -> io::Result<File> {
+    pub fn finish(&mut self) -> io::Result<()> {
         self.file.write_all(&self.pending)?;
         // To set the length that a file has already costs a change of its inode.
         if self.ends_in_zeros && self.pending.is_empty() {
             self.file.set_len(self.bytes)?;
         }
-        Ok(self.file)
+        Ok(())
+    }
+
+    /// The first `bytes` that it was given, all by calls before one that has failed. The file has to be readable, and is not
+    /// to be written any more.
+    pub fn read_back(&mut self, bytes: usize) -> io::Result<Vec<u8>> {
+        let in_blocks = bytes - bytes % BLOCK_BYTES;
+        let mut read = Vec::with_capacity(bytes);
+        self.file.rewind()?;
+        (&self.file).take(in_blocks as u64).read_to_end(&mut read)?;
+        // The length of a file that ends in zeros is given by `finish`.
+        read.resize(in_blocks, 0);
+        read.extend_from_slice(&self.pending[..bytes - in_blocks]);
+        Ok(read)
     }
 }
 
@@ -120,6 +134,23 @@ mod tests {
         fs::remove_file(&path).expect("removed");
     }
 
+    #[test]
+    fn what_was_written_before_a_call_that_failed_is_read_back() {
+        let path = std::env::temp_dir().join(format!("sundew-sparse-back-{}", std::process::id()));
+        for end in [&b""[..], b"x", &[0; 5_000], &[7; 3_000]] {
+            for refused in [100, 4_096, 50_000] {
+                let opened = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+                let mut file = SparseFile::new(opened.expect("a file"));
+                let written = [pieces().concat(), end.to_vec()].concat();
+                file.write_all(&written).expect("written");
+                file.file = File::open(&path).expect("the file, which takes no bytes");
+                let _ = file.write_all(&vec![9; refused]);
+                assert!(file.read_back(written.len()).expect("read") == written);
+            }
+        }
+        fs::remove_file(&path).expect("removed");
+    }
+
     /// Linux has a `tmpfs` at this place.
     #[cfg(target_os = "linux")]
     #[test]
@@ -130,7 +161,8 @@ mod tests {
         for piece in pieces() {
             file.write_all(&piece).expect("written");
         }
-        let written = file.finish().expect("finished").metadata().expect("its numbers");
+        file.finish().expect("finished");
+        let written = fs::metadata(&path).expect("its numbers");
         assert!(fs::read(&path).expect("read") == pieces().concat());
         fs::remove_file(&path).expect("removed");
         assert!(written.blocks() * 512 >= written.len(), "{} blocks for {} bytes", written.blocks(), written.len());

@@ -50,6 +50,8 @@ struct State {
     /// Finished files on disk and their bytes.
     on_disk: HashMap<PathBuf, u64>,
     being_written: HashSet<PathBuf>,
+    /// Files of merges under way.
+    of_merges: HashSet<PathBuf>,
     /// Named by the last durable checkpoint, or by one in the making.
     pinned: HashSet<PathBuf>,
     /// Deleted by Tantivy while pinned.
@@ -138,6 +140,18 @@ impl IndexDirectory {
         Ok(disk.root.join(name))
     }
 
+    /// A merge that needs these files begins. Where the disk does not take one it fails: the sources serve, and what is merged may
+    /// be much more than has come since the last checkpoint.
+    pub fn begin_merge(&self, files: &[PathBuf]) {
+        self.state().of_merges.extend(files.iter().cloned());
+    }
+
+    /// The merge has written its files, or has failed.
+    pub fn end_merge(&self, files: &[PathBuf]) {
+        let mut state = self.state();
+        files.iter().for_each(|file| _ = state.of_merges.remove(file));
+    }
+
     /// The files of the newest commit, which stay from now on until `finish_checkpoint` names them no more.
     pub fn begin_checkpoint(&self, files_of: impl Fn(&[u8]) -> HashSet<PathBuf>) -> Option<CheckpointPlan> {
         let mut state = self.state();
@@ -213,8 +227,12 @@ impl FileStore for IndexDirectory {
                 && self.state().memory_bytes + file_bytes <= self.shared.memory_files_bytes_max)
     }
 
+    fn keeps_refused(&self, name: &Path) -> bool {
+        !self.state().of_merges.contains(name)
+    }
+
     fn create_on_disk(&self, name: &Path) -> io::Result<File> {
-        File::create_new(self.path_on_disk(name)?)
+        File::options().read(true).write(true).create_new(true).open(self.path_on_disk(name)?)
     }
 
     fn finish_on_disk(&self, name: &Path) {
@@ -224,10 +242,14 @@ impl FileStore for IndexDirectory {
         state.on_disk.insert(name.to_owned(), bytes);
     }
 
-    fn abandon(&self, name: &Path) {
-        self.state().being_written.remove(name);
+    fn remove_from_disk(&self, name: &Path) {
         // What cannot be removed now is with the next opening.
         let _ = self.path_on_disk(name).and_then(fs::remove_file);
+    }
+
+    fn abandon(&self, name: &Path) {
+        self.state().being_written.remove(name);
+        self.remove_from_disk(name);
     }
 
     fn finish_in_memory(&self, name: &Path, mut bytes: Vec<u8>) {

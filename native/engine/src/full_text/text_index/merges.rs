@@ -1,5 +1,6 @@
 //! Merges of an index's segments, beside rows and queries.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, Weak};
 
@@ -96,17 +97,20 @@ impl TextIndex {
             merger.found_none();
             return Ok(None);
         }
-        writing.begin_merge(&due).map(Some)
+        let merge = writing.begin_merge(&due)?;
+        self.directory.begin_merge(&files_of(&merge));
+        Ok(Some(merge))
     }
 
     fn run_merge(&self, merge: SegmentMerge) -> Result<(), EngineError> {
-        let id = merge.id();
+        let (id, files) = (merge.id(), files_of(&merge));
         let merged = merge.write(&self.closed).map_err(tantivy_failed);
+        self.directory.end_merge(&files);
         failpoint::hit("index.merge.written");
         let mut writing = self.writing();
         if self.closed.load(Ordering::Relaxed) {
             // No checkpoint names these, whoever has the directory now.
-            files_of_segment(&id.uuid_string()).iter().for_each(|file| _ = self.directory.delete(file));
+            files.iter().for_each(|file| _ = self.directory.delete(file));
             return Err(EngineError::internal("the index was closed"));
         }
         let outcome = merged.and_then(|merged| writing.end_merge(merged, &self.searcher()));
@@ -132,6 +136,11 @@ impl TextIndex {
         };
         merger.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The files that a merge is about to write.
+fn files_of(merge: &SegmentMerge) -> [PathBuf; 6] {
+    files_of_segment(&merge.id().uuid_string())
 }
 
 #[cfg(test)]
