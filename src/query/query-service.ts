@@ -131,24 +131,44 @@ export class QueryService {
       // An address names a table of this database.
       const foreign = pathTable === undefined ? readForeignQuery(request) : undefined;
       if (foreign) return await this.#answerForeign(foreign, request, caller);
-      return await this.#answer(request, pathTable, caller);
+      return await this.#answerOrWait(request, pathTable, caller);
     } catch (error) {
       this.#deps.onFailure();
       throw withDetails(error, { table: tableOf(request, pathTable) });
     }
   }
 
+  /** A query that the engine refuses because the text index is still to come waits for that, as long as the request says. */
+  async #answerOrWait(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string[]> {
+    const attempt: Attempt = { number: 1 };
+    try {
+      return await this.#answer(request, pathTable, caller, attempt);
+    } catch (error) {
+      if (!attempt.mayWait || !(error instanceof ServiceError) || error.code !== 'unavailable') throw error;
+      const { table, ms } = attempt.mayWait;
+      const done = new AbortController();
+      const signal = AbortSignal.any([caller.signal, done.signal]);
+      await Promise.race([table.textServes(signal), pause(this.#deps.clock, ms, signal)]);
+      done.abort();
+    }
+    return this.#answer(request, pathTable, caller, { number: 1 });
+  }
+
   async #answer(
     request: unknown,
     pathTable: string | undefined,
     caller: ServiceCaller,
-    attempt = 1,
+    attempt: Attempt,
   ): Promise<string[]> {
     const { clock } = this.#deps;
     const times = new StageTimes(clock);
     const table = this.#deps.tables.get(queryTable(request, pathTable), caller, 'read');
     const nowMs = clock.nowMs();
-    const { asked, textIndex } = await this.#plan(request, table, caller, nowMs);
+    const { textIndex } = table;
+    const asked = planQuery(request, planContextOf(table, caller, nowMs));
+    if (asked.plan.text_index_comes && asked.waitForIndexMs !== undefined) {
+      attempt.mayWait = { table, ms: asked.waitForIndexMs };
+    }
     checkReranker(asked, table.name, caller);
     this.#checkTemplate(asked);
     using deadline = new QueryDeadline(clock, this.#timeoutMs(asked), caller);
@@ -161,16 +181,18 @@ export class QueryService {
     const planned: PlannedQuery = { ...asked, plan: search.plan };
     const target = await openTarget({ table, ranges: lease.ranges, clock, caller }, planned, nowMs);
     // Words were dropped, or came, since it was planned what compares them.
-    if (table.textIndex !== textIndex && attempt < attemptsMax) {
-      return this.#answer(request, pathTable, caller, attempt + 1);
-    }
+    const again = () => {
+      attempt.number += 1;
+      return this.#answer(request, pathTable, caller, attempt);
+    };
+    if (table.textIndex !== textIndex && attempt.number < attemptsMax) return again();
     const { schema } = table.settings;
     const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
     // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
-    const again = async (error: unknown) => {
+    const failed = async (error: unknown) => {
       const isWorthAnother = !target.isOpen() || (isEngineFault(error) && (await target.searchFailed()));
-      if (!isWorthAnother || attempt === attemptsMax) throw searchFailure(error);
-      return this.#answer(request, pathTable, caller, attempt + 1);
+      if (!isWorthAnother || attempt.number === attemptsMax) throw searchFailure(error);
+      return again();
     };
     let executed: ExecutedQuery;
     let found = legs;
@@ -181,7 +203,7 @@ export class QueryService {
       }
       executed = await this.#execute(searched, planned, nowMs);
     } catch (error) {
-      return await again(error);
+      return await failed(error);
     }
     times.end('search');
     if (search.plan.explain) explainChunks(executed.hits, table);
@@ -194,7 +216,7 @@ export class QueryService {
       try {
         executed = await withNodes(executed, graphs.shownKeys(), search, searched);
       } catch (error) {
-        return await again(error);
+        return await failed(error);
       }
     }
     const judged = planned.plan.row_filter === undefined ? undefined : target.bodies;
@@ -214,22 +236,6 @@ export class QueryService {
       graphs: graphs && JSON.stringify(graphs.shown),
       profile: planned.profile ? profileOf(executed, planned, lease.ranges.length, stages) : undefined,
     });
-  }
-
-  /** The plan of a request, and whether words could be searched for; a text index that is coming is waited for as the request says. */
-  async #plan(request: unknown, table: SearchableTable, caller: ServiceCaller, nowMs: number) {
-    const plan = () => {
-      const { textIndex } = table;
-      return { textIndex, asked: planQuery(request, planContextOf(table, caller, nowMs)) };
-    };
-    const planned = plan();
-    const { waitForIndexMs, textIndex: named } = planned.asked;
-    if (planned.textIndex !== 'coming' || named !== undefined || waitForIndexMs === undefined) return planned;
-    const done = new AbortController();
-    const signal = AbortSignal.any([caller.signal, done.signal]);
-    await Promise.race([table.textServes(signal), pause(this.#deps.clock, waitForIndexMs, signal)]);
-    done.abort();
-    return plan();
   }
 
   async #answerForeign(query: ForeignQuery, request: unknown, caller: ServiceCaller): Promise<string[]> {
@@ -333,6 +339,13 @@ export class QueryService {
     if (find) return rerankHits(executed, after, { find, templates, media }, { caller, signal: deadline.signal() });
     throw new ServiceError('not_implemented', '"reranker" needs models, and the database was opened without any');
   }
+}
+
+/** An attempt at a query, of which there are several where indexes change meanwhile. */
+interface Attempt {
+  number: number;
+  /** The text index of the table is still to come, and how long the query waits for it if it needs words. */
+  mayWait?: { readonly table: SearchableTable; readonly ms: number };
 }
 
 /** A search that is ready to run. */

@@ -166,14 +166,14 @@ describe('indexes whose checkpoints the disk does not take', () => {
     const rule = { name: 'values', match: 'value', mapping: { type: 'keyword' } };
     await wire.createTable('t', { schema: { dynamic_templates: [rule] } });
     // Of values like these the columns of a segment have more than four MiB.
-    const valueOf = (round: number, at: number) =>
+    const longValue = (round: number, at: number) =>
       Array.from({ length: 125 }, (_, part) => Bun.hash(`${round} ${at} ${part}`).toString(16).padStart(16, '0')).join(
         '',
       );
     const write = async (round: number) => {
       const inserts = Array.from({ length: 3_000 }, (_, at) => [
         `k${round}-${at}`,
-        { round, value: valueOf(round, at) },
+        { round, value: longValue(round, at) },
       ]);
       const batch = { inserts: Object.fromEntries(inserts), sync_level: 'full_index' };
       expect((await wire.batch('t', batch)).status).toBe(201);
@@ -181,7 +181,7 @@ describe('indexes whose checkpoints the disk does not take', () => {
     const check = async (rounds: number) => {
       expect(await wire.count('t')).toBe(3_000 * rounds);
       for (let round = 0; round < rounds; round += 1) {
-        const search = { full_text_search: { field: 'value', term: valueOf(round, 7) } };
+        const search = { full_text_search: { field: 'value', term: longValue(round, 7) } };
         const { body } = await wire.expect(200, 'POST', '/db/v1/query', { table: 't', ...search });
         expect(body).toMatchObject({ responses: [{ hits: { hits: [{ _id: `k${round}-7` }] } }] });
         expect(JSON.stringify(body)).not.toContain('partial');

@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -39,6 +39,8 @@ pub struct GraphIndex {
     durable: Option<Mutex<SegmentFiles>>,
     checkpoint_sequence: AtomicU64,
     uncommitted_rows: AtomicU64,
+    /// The last checkpoint could not be written: segments on disk are not merged, since what they become waits in memory.
+    is_unwritten: AtomicBool,
 }
 
 struct GraphWriter {
@@ -68,6 +70,7 @@ impl GraphIndex {
             durable,
             checkpoint_sequence: AtomicU64::new(sequence),
             uncommitted_rows: AtomicU64::new(0),
+            is_unwritten: AtomicBool::new(false),
         }))
     }
 
@@ -108,6 +111,21 @@ impl GraphIndex {
             }
         }
         pending.remove(row.ordinal);
+        Ok(())
+    }
+
+    /// Has those segments merged that may be.
+    fn merge(
+        &self,
+        segments: &mut Vec<LiveSegment>,
+        merge: impl FnOnce(&mut Vec<LiveSegment>) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let is_unwritten = self.is_unwritten.load(Ordering::Relaxed);
+        let is_kept = |live: &LiveSegment| is_unwritten && !live.segment.is_in_memory();
+        let (kept, mut merged) = mem::take(segments).into_iter().partition(is_kept);
+        *segments = kept;
+        merge(&mut merged)?;
+        segments.append(&mut merged);
         Ok(())
     }
 
@@ -199,7 +217,7 @@ impl DerivedIndex for GraphIndex {
             writing.last_id += 1;
             let added = pending.build(writing.last_id)?;
             segments.extend(added.map(|segment| LiveSegment::new(segment, Default::default())));
-            Self::merge_after_commit(&mut writing, &mut segments)?;
+            self.merge(&mut segments, |some| Self::merge_after_commit(&mut writing, some))?;
         }
         let snapshot = Snapshot { sequence, segments, skipped_count: writing.skipped_count };
         let doc_count = snapshot.live_rows();
@@ -223,7 +241,9 @@ impl DerivedIndex for GraphIndex {
         let Some(mut durable) = self.durable() else { return Ok(WrittenCheckpoint::nothing(0)) };
         failpoint::hit("graph.checkpoint.before-files");
         let last_id = self.writing().last_id;
-        let (checkpoint, draft) = durable_segments::write(&durable, &self.snapshot(), last_id)?;
+        let written = durable_segments::write(&durable, &self.snapshot(), last_id);
+        self.is_unwritten.store(written.is_err(), Ordering::Relaxed);
+        let (checkpoint, draft) = written?;
         let sequence = checkpoint.sequence;
         let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
         Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {
@@ -243,7 +263,7 @@ impl DerivedIndex for GraphIndex {
         let snapshot = self.snapshot();
         let mut segments = snapshot.segments.clone();
         let last_id = writing.last_id;
-        Self::merge_at_rest(&mut writing, &mut segments)?;
+        self.merge(&mut segments, |some| Self::merge_at_rest(&mut writing, some))?;
         if writing.last_id != last_id || segments.len() != snapshot.segments.len() {
             self.publish(Snapshot { segments, ..Snapshot::clone(&snapshot) });
         }

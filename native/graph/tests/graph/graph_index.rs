@@ -188,6 +188,32 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing_and_the_index_goes_on() {
 }
 
 #[test]
+fn what_is_on_disk_is_not_merged_into_memory_while_checkpoints_cannot_be_written() {
+    let directory = Directory::new("unmerged");
+    let index = directory.open();
+    (1..=40).for_each(|at| write(&index, at, at.into(), Some(&[edge("a", "x", 0.5)])));
+    index.checkpoint().unwrap();
+    index.rest().unwrap();
+    index.checkpoint().unwrap();
+    let on_disk = index.stats().disk_bytes;
+    write(&index, 41, 41, Some(&[edge("a", "x", 0.5)]));
+    let obstacle = directory.0.join("checkpoint.json.draft");
+    fs::create_dir(&obstacle).unwrap();
+    index.checkpoint().expect_err("the draft cannot be written");
+    // Most of the segment on disk has left, and there is more beside it than it has.
+    (1..=30).for_each(|at| write(&index, at, 50 + u64::from(at), None));
+    (50..120).for_each(|at| write(&index, at, 50 + u64::from(at), Some(&[edge("a", "x", 0.5)])));
+    index.rest().unwrap();
+    assert_eq!((index.stats().disk_bytes, index.stats().segment_count), (on_disk, 2));
+    assert_eq!(arrows(&index, "x", Direction::In).len(), 81);
+    fs::remove_dir(&obstacle).unwrap();
+    index.checkpoint().unwrap();
+    index.rest().unwrap();
+    assert_eq!((index.stats().disk_bytes, index.stats().segment_count), (0, 1));
+    assert_eq!(arrows(&index, "x", Direction::In).len(), 81);
+}
+
+#[test]
 fn damage_of_any_file_is_told() {
     let directory = Directory::new("damage");
     let index = directory.open();

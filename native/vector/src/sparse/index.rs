@@ -191,7 +191,9 @@ impl DerivedIndex for SparseIndex {
         let started = Instant::now();
         let Some(mut durable) = self.durable() else { return Ok(WrittenCheckpoint::nothing(0)) };
         failpoint::hit("vector.checkpoint.before-files");
-        let (checkpoint, draft) = durable_segments::write(&durable, &self.segments)?;
+        let written = durable_segments::write(&durable, &self.segments);
+        self.segments.checkpoint_tried(written.is_ok());
+        let (checkpoint, draft) = written?;
         let sequence = checkpoint.sequence;
         let Some(draft) = draft else { return Ok(WrittenCheckpoint::nothing(sequence)) };
         Ok(WrittenCheckpoint::new(sequence, started, draft, move |is_last| {

@@ -26,6 +26,8 @@ pub struct SegmentList {
     merging: Mutex<Option<JoinHandle<()>>>,
     is_merging: AtomicBool,
     is_closed: AtomicBool,
+    /// The last checkpoint could not be written: segments on disk are not merged, since what they become waits in memory.
+    is_unwritten: AtomicBool,
     /// Segments with up to this many postings together are merged by the commit itself, larger ones beside it.
     commit_merge_postings_max: usize,
 }
@@ -40,6 +42,7 @@ impl SegmentList {
             merging: Mutex::default(),
             is_merging: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            is_unwritten: AtomicBool::new(false),
             commit_merge_postings_max,
         }
     }
@@ -50,6 +53,11 @@ impl SegmentList {
 
     pub fn next_id(&self) -> u64 {
         self.next_id.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last checkpoint could be written.
+    pub fn checkpoint_tried(&self, is_written: bool) {
+        self.is_unwritten.store(!is_written, Ordering::Relaxed);
     }
 
     fn take_id(&self) -> u64 {
@@ -103,9 +111,22 @@ impl SegmentList {
         Ok(())
     }
 
+    /// The segments that are to be merged next; none when all is well.
+    fn choose(&self, segments: &[LiveSegment]) -> Vec<LiveSegment> {
+        let is_unwritten = self.is_unwritten.load(Ordering::Relaxed);
+        let may_be: Vec<&LiveSegment> =
+            segments.iter().filter(|live| !is_unwritten || live.segment.is_in_memory()).collect();
+        let sizes: Vec<SegmentSize> =
+            may_be.iter().map(|live| SegmentSize { live: live.live_vectors(), dead: live.dead.len() }).collect();
+        let chosen: Vec<LiveSegment> =
+            next_merge(&sizes, MERGED_VECTORS_MAX).into_iter().map(|at| may_be[at].clone()).collect();
+        let postings: usize = chosen.iter().map(|live| live.segment.posting_count()).sum();
+        if postings < POSTINGS_MAX { chosen } else { Vec::new() }
+    }
+
     fn merge_small(&self, segments: &mut Vec<LiveSegment>) -> Result<(), EngineError> {
         loop {
-            let chosen = choose(segments);
+            let chosen = self.choose(segments);
             let postings: usize = chosen.iter().map(|live| live.segment.posting_count()).sum();
             if chosen.is_empty() || postings > self.commit_merge_postings_max {
                 return Ok(());
@@ -117,7 +138,7 @@ impl SegmentList {
 
     /// Starts the thread that merges what a commit did not, unless it runs or there is nothing for it.
     fn merge_beside(self: &Arc<Self>) {
-        if choose(&self.current().segments).is_empty() || self.is_closed.load(Ordering::Acquire) {
+        if self.choose(&self.current().segments).is_empty() || self.is_closed.load(Ordering::Acquire) {
             return;
         }
         let mut merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,7 +160,7 @@ impl SegmentList {
     /// Merges until there is nothing to merge. Commits go on meanwhile.
     fn merge_all(&self) {
         loop {
-            let chosen = choose(&self.current().segments);
+            let chosen = self.choose(&self.current().segments);
             if chosen.is_empty() || self.is_closed.load(Ordering::Acquire) {
                 return;
             }
@@ -185,15 +206,6 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
-}
-
-fn choose(segments: &[LiveSegment]) -> Vec<LiveSegment> {
-    let sizes: Vec<SegmentSize> =
-        segments.iter().map(|live| SegmentSize { live: live.live_vectors(), dead: live.dead.len() }).collect();
-    let chosen: Vec<LiveSegment> =
-        next_merge(&sizes, MERGED_VECTORS_MAX).into_iter().map(|at| segments[at].clone()).collect();
-    let postings: usize = chosen.iter().map(|live| live.segment.posting_count()).sum();
-    if postings < POSTINGS_MAX { chosen } else { Vec::new() }
 }
 
 /// Puts `merged` in place of the segments that it was made of; documents that have left them since leave it too.

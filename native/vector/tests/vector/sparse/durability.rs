@@ -27,6 +27,10 @@ fn count(index: &SparseIndex, dimension: u32) -> usize {
     search(index, &[(dimension, 1.0)], 1000, None).hits.len()
 }
 
+fn count_all(index: &SparseIndex, dimension: u32) -> usize {
+    search(index, &[(dimension, 1.0)], 10_000, None).hits.len()
+}
+
 fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).expect("the directory is there");
     let mut names: Vec<String> =
@@ -88,6 +92,36 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing_and_the_index_goes_on() {
     let index = open(scratch.path());
     assert_eq!((count(&index, 5), count(&index, 6), count(&index, 7)), (5, 20, 5));
     index.verify().expect("all checksums match");
+}
+
+#[test]
+fn what_is_on_disk_is_not_merged_into_memory_while_checkpoints_cannot_be_written() {
+    let scratch = Scratch::new();
+    let index = open(scratch.path());
+    // Three that a fourth of like size is merged with, each of more vectors than all that come later.
+    for at in 0..3 {
+        write(&index, &puts(at * 1_000, (at + 1) * 1_000, 5), u64::from(at) * 1_000 + 1);
+        index.checkpoint().expect("a checkpoint");
+    }
+    let on_disk = index.stats().disk_bytes;
+    write(&index, &puts(3_000, 3_010, 5), 3_001);
+    let obstacle = scratch.path().join("checkpoint.json.draft");
+    fs::create_dir(&obstacle).expect("a directory in the way of the draft");
+    index.checkpoint().expect_err("the draft cannot be written");
+    // Most of the first is replaced by a segment of like size.
+    write(&index, &puts(0, 900, 6), 4_001);
+    for at in 0..40 {
+        write(&index, &puts(5_000 + at, 5_001 + at, 6), 6_000 + u64::from(at));
+    }
+    index.rest().expect("it rests");
+    assert_eq!((index.stats().disk_bytes, count_all(&index, 5), count_all(&index, 6)), (on_disk, 2_110, 940));
+    assert!(index.stats().segment_count < 12, "what is in memory is merged");
+    fs::remove_dir(&obstacle).expect("removed");
+    index.checkpoint().expect("a checkpoint");
+    write(&index, &puts(7_000, 7_001, 6), 8_000);
+    index.rest().expect("it rests");
+    assert!(index.stats().disk_bytes < on_disk, "they are merged once there is room");
+    assert_eq!((count_all(&index, 5), count_all(&index, 6)), (2_110, 941));
 }
 
 /// What a crash test's process does; nothing when the tests run it by themselves.
