@@ -28,6 +28,8 @@ beforeAll(async () => {
   const other = { type: 'object', properties: { secret: left, body, scan: left, closed: left } };
   const document_schemas = { note: { schema: note }, other: { schema: other } };
   await server.send('POST', '/db/v1/tables/notes', { schema: { default_type: 'note', document_schemas } });
+  const indexes = { v: { type: 'embeddings', external: true, dimension: 2 } };
+  await server.send('POST', '/db/v1/tables/empty', { indexes });
   const inserts = {
     a: {
       secret: 's',
@@ -108,10 +110,18 @@ test.each([
     { full_text_search: { match: 'x', field } },
     { exclusion_query: { term: { [field]: 'x' } } },
     { order_by: [{ field }] },
+    { order_by: [{ field }], count: true },
+    { order_by: [{ field }], limit: 0 },
     { aggregations: { each: { type: 'terms', field } } },
   ];
   for (const request of requests) {
     const { status, body } = await server.send<Answer>('POST', '/db/v1/tables/notes/query', request);
+    expect([status, body.message]).toEqual([400, expect.stringContaining(told)]);
+  }
+  // Whether there are documents or not.
+  for (const request of requests.slice(0, 4)) {
+    const nearest = { embeddings: { v: [1, 0] }, ...request };
+    const { status, body } = await server.send<Answer>('POST', '/db/v1/tables/empty/query', nearest);
     expect([status, body.message]).toEqual([400, expect.stringContaining(told)]);
   }
   expect((await server.send('POST', '/db/v1/tables/notes/lookup', requests[0])).status).toBe(400);

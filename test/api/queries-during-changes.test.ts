@@ -35,14 +35,17 @@ test('what a text index will compare by words is refused while it is built again
   await using server = await startTestServer();
   const path = '/db/v1/tables/again';
   const index = `${path}/indexes/full_text_index_v0`;
-  await server.send('POST', path, {});
-  await server.send('POST', `${path}/batch`, { inserts: { a: { t: 'leek soup', n: 1 } }, sync_level: 'full_text' });
+  await server.send('POST', path, { indexes: { v: { type: 'embeddings', external: true, dimension: 2 } } });
+  const document = { t: 'leek soup', n: 1, _embeddings: { v: [1, 0] } };
+  await server.send('POST', `${path}/batch`, { inserts: { a: document }, sync_level: 'full_index' });
   const ask = (request: object) => server.send('POST', `${path}/query`, request);
   const byWords = { filter_query: { match: { field: 't', text: 'soup' } } };
   const keysOf = async (request: object) => hitKeys(await ask(request));
   await server.send('DELETE', index);
   // By then an index of whole values serves.
   await until(async () => (await keysOf(byWords)).length === 0);
+  const nearest = { embeddings: { v: [1, 0] } };
+  expect(await keysOf({ ...byWords, ...nearest })).toEqual([]);
   const addon = nativeAddon() as { applyFrame: (...parts: unknown[]) => unknown };
   const { applyFrame } = addon;
   const built = Promise.withResolvers<void>();
@@ -50,14 +53,15 @@ test('what a text index will compare by words is refused while it is built again
   try {
     expect((await server.send('POST', index, { type: 'full_text' })).status).toBe(201);
     const search = { full_text_search: { query: 't:soup' } };
-    for (const request of [byWords, search, { ...byWords, wait_for_index_ms: 1 }]) {
+    for (const request of [byWords, search, { ...byWords, wait_for_index_ms: 1 }, { ...byWords, ...nearest }]) {
       expect(await ask(request)).toMatchObject({ status: 503, body: { code: 'unavailable', retryable: true } });
     }
-    // What asks for no words waits for none.
+    // A query without words waits for none.
     for (const waits of [{}, { wait_for_index_ms: 60_000 }]) {
       const byValues = { filter_query: { term: { t: 'leek soup' } }, order_by: [{ field: 'n' }], ...waits };
       expect(await keysOf(byValues)).toEqual(['a']);
     }
+    expect(await keysOf({ ...nearest, wait_for_index_ms: 60_000 })).toEqual(['a']);
     const details = (await server.send<{ status: object }>('GET', index)).body.status;
     expect(details).toMatchObject({ readiness: { state: 'pending', queryable: false, complete: false } });
     const waiting = [byWords, search].map((request) => keysOf({ ...request, wait_for_index_ms: 30_000 }));

@@ -198,6 +198,41 @@ describe('a TTL', () => {
   });
 });
 
+describe('settings of a TTL', () => {
+  const needsDuration = 'a TTL needs "ttl.duration", such as "24h"; an empty one says that documents do not expire';
+
+  test.each([
+    [{ ttl: {} }, needsDuration],
+    [{ ttl: { field: 'until' } }, needsDuration],
+    [{ ttl_field: 'until' }, needsDuration],
+    [{ ttl: { duration: '1h', ttl_duration: '2h' } }, 'several durations, "1h" and "2h"'],
+    [{ ttl: { duration: '1h' }, ttl_duration: '' }, 'several durations, "1h" and ""'],
+    [{ ttl: { ttl_duration: 'soon' }, ttl_duration: '1h' }, 'soon'],
+    [{ ttl: { field: 'a', duration: '1h' }, ttl_field: 'b' }, 'several fields, "a" and "b"'],
+    [{ ttl: { field: '', duration: '1h' } }, '"ttl.field" is empty'],
+  ])('%j are refused, for a new table and for one that is there', async (schema, message) => {
+    await using server = await startTestServer();
+    const refusal = { status: 400, body: { code: 'invalid_schema', message: expect.stringContaining(message) } };
+    expect(await server.send('POST', '/db/v1/tables/t', { schema })).toMatchObject(refusal);
+    await server.send('POST', '/db/v1/tables/t', { schema: { ttl: { duration: '1h' } } });
+    expect(await server.send('PUT', '/db/v1/tables/t/schema', schema)).toMatchObject(refusal);
+    const shown = (await server.send('GET', '/db/v1/tables/t')).body.schema as { ttl: object };
+    expect(shown.ttl).toEqual({ field: '_timestamp', duration: '1h' });
+  });
+
+  test.each([
+    [{ ttl: { field: 'until', ttl_duration: '24h' }, ttl_field: 'until', ttl_duration: '1d' }, 'until'],
+    [{ ttl_field: 'until', ttl_duration: '1h' }, 'until'],
+    [{ ttl: { duration: '' } }, undefined],
+    [{ ttl: { field: 'until' }, ttl_duration: '' }, undefined],
+  ])('%j are taken', async (schema, field) => {
+    await using server = await startTestServer();
+    await server.send('POST', '/db/v1/tables/t', { schema });
+    const shown = (await server.send('GET', '/db/v1/tables/t')).body.schema as { ttl?: { field: string } };
+    expect(shown.ttl?.field).toBe(field);
+  });
+});
+
 describe('the field of a TTL', () => {
   test('has to hold a time also after a transform, and times before 1970 and beyond all dates are times', async () => {
     const clock = new FakeClock();

@@ -24,14 +24,23 @@ export const openSchema: TableSchema = {
 
 /** The TTL that a schema asks for, in either spelling; undefined when documents do not expire. */
 export function ttlPolicy(schema: TableSchema): TtlPolicy | undefined {
-  const duration = schema.ttl?.duration ?? schema.ttl?.ttl_duration ?? schema.ttl_duration ?? '';
-  if (duration === '') return undefined;
-  const durationMs = readDuration(duration);
-  if (durationMs <= 0) throw new ServiceError('invalid_schema', `ttl duration "${duration}" must be longer than 0s`);
-  return { field: schema.ttl?.field ?? schema.ttl_field ?? timestampField, durationMs };
+  const durationMs = readDuration(durationOf(schema) ?? '');
+  return durationMs === undefined ? undefined : { field: ttlField(schema), durationMs };
 }
 
-function readDuration(text: string): number {
+function durationOf({ ttl, ttl_duration: flat }: TableSchema): string | undefined {
+  return ttl?.duration ?? ttl?.ttl_duration ?? flat;
+}
+
+/** Milliseconds; undefined for an empty duration, which says that documents do not expire. */
+function readDuration(text: string): number | undefined {
+  if (text === '') return undefined;
+  const durationMs = parsedDuration(text);
+  if (durationMs <= 0) throw new ServiceError('invalid_schema', `ttl duration "${text}" must be longer than 0s`);
+  return durationMs;
+}
+
+function parsedDuration(text: string): number {
   try {
     return parseDuration(text);
   } catch (error) {
@@ -45,6 +54,26 @@ export function ttlField(schema: TableSchema): string {
   return schema.ttl?.field ?? schema.ttl_field ?? timestampField;
 }
 
+/** A TTL in several spellings has to be one; a field alone would let documents live for ever without a word. */
+function checkTtl(schema: TableSchema): void {
+  const { ttl, ttl_field: flatField, ttl_duration: flatDuration } = schema;
+  const durations = [ttl?.duration, ttl?.ttl_duration, flatDuration].flatMap((text) => text ?? []);
+  if ((ttl || flatField !== undefined) && durations.length === 0) {
+    const message = 'a TTL needs "ttl.duration", such as "24h"; an empty one says that documents do not expire';
+    throw new ServiceError('invalid_schema', message);
+  }
+  if (new Set(durations.map(readDuration)).size > 1) {
+    const given = durations.map((text) => JSON.stringify(text)).join(' and ');
+    throw new ServiceError('invalid_schema', `the TTL has several durations, ${given}: give one, in "ttl.duration"`);
+  }
+  const fields = new Set([ttl?.field, flatField].flatMap((field) => field ?? []));
+  if (fields.has('')) throw new ServiceError('invalid_schema', '"ttl.field" is empty: name a member of the documents');
+  if (fields.size > 1) {
+    const given = [...fields].map((field) => JSON.stringify(field)).join(' and ');
+    throw new ServiceError('invalid_schema', `the TTL has several fields, ${given}: give one, in "ttl.field"`);
+  }
+}
+
 /**
  * The schema to store in place of `previous`: the version is the server's, and rises when the types of documents do:
  * those that are declared, or the one of documents that name none; the TTL is kept in the form `ttl: {field, duration}`.
@@ -53,6 +82,7 @@ export function nextSchema(requested: TableSchema, previous: TableSchema | undef
   checkSchemaMembers(requested);
   if (previous) refuseOtherMode(requested, previous);
   const { version: _, ttl: __, ttl_field: ___, ttl_duration: ____, ...rest } = requested;
+  checkTtl(requested);
   const policy = ttlPolicy(requested);
   synonymsOf(requested);
   const documentSchemas = requested.document_schemas ?? openSchema.document_schemas ?? {};
@@ -63,7 +93,7 @@ export function nextSchema(requested: TableSchema, previous: TableSchema | undef
     ...(defaultType === undefined ? {} : { default_type: defaultType }),
   };
   const changed = previous !== undefined && !areSameTypes(previous, types);
-  const duration = requested.ttl?.duration ?? requested.ttl?.ttl_duration ?? requested.ttl_duration;
+  const duration = durationOf(requested);
   return {
     ...rest,
     version: (previous?.version ?? 0) + (changed ? 1 : 0),

@@ -9,7 +9,7 @@ use super::cost_model::filter_nanos;
 use super::ordinal_cache::{SetName, all_values};
 use super::ranges::Ranges;
 use crate::error::EngineError;
-use crate::full_text::{Deadline, QueryPlan, damaged, filter_bits, filter_name, is_filtered};
+use crate::full_text::{Deadline, QueryPlan, check_filters, damaged, filter_bits, filter_name, is_filtered};
 
 /// Segments of fewer documents are gone through again whenever another segment has changed.
 const KEPT_DOCS_MIN: u32 = 20_000;
@@ -27,7 +27,9 @@ pub fn allowed_ordinals(
 ) -> Result<Option<Arc<BitSet>>, EngineError> {
     let view = &ranges.views[range];
     let has_expired = has_expired(ranges, range, plan);
-    if !is_filtered(plan) && !has_expired {
+    if is_filtered(plan) {
+        check_filters(view, plan)?;
+    } else if !has_expired {
         return Ok(None);
     }
     let name = filter_name(view, plan)?;

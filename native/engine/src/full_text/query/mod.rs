@@ -16,7 +16,7 @@ pub(crate) use deadline::Deadline;
 pub(super) use run::collect::Visible;
 pub(crate) use run::explain::{Explained, explain_hits};
 pub(super) use run::filter::filter_bits::BitsQuery;
-pub(crate) use run::filter::filter_bits::{filter_bits, filter_name, is_filtered};
+pub(crate) use run::filter::filter_bits::{check_filters, filter_bits, filter_name, is_filtered};
 pub(super) use run::filter::filter_cache::FilterCache;
 pub(super) use run::filter::filtered_query::filtered_query;
 pub(super) use run::matching::{mapping_of, permitted_rows};

@@ -45,6 +45,7 @@ pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) 
 pub fn query_until(indexes: &[Arc<TextIndex>], plan: &QueryPlan, deadline: &Deadline) -> Result<Hits, EngineError> {
     let started = Instant::now();
     let views = open_views(indexes, plan)?;
+    views.iter().try_for_each(|view| check_order(&view.index, plan))?;
     let mut hits = match &plan.aggregations {
         Some(aggregations) => query_and_aggregate(&views, plan, aggregations, deadline)?,
         None => query_views(&views, plan, deadline)?,
@@ -111,7 +112,6 @@ fn query_whole(views: &[RangeView], plan: &QueryPlan, deadline: &Deadline) -> Re
         })?;
         return merge(views, plan, found, |a: &Scored, b: &Scored| b.score.total_cmp(&a.score));
     }
-    views.iter().try_for_each(|view| check_order(&view.index, plan))?;
     let scores = plan.sort.iter().any(|field| field.field == SCORE_FIELD);
     let found = over_ranges(views, deadline, |range| {
         let weight = weight_for(views, range, plan, &statistics, scores, deadline)?;

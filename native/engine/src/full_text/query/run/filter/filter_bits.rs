@@ -14,6 +14,8 @@ use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::plan::{Node, QueryPlan};
 use crate::full_text::query::compile::compile_plan::compile_filter;
+use crate::full_text::query::compile::field_checks::check_fields;
+use crate::full_text::query::compile::text_checks::check_text;
 use crate::full_text::query::constant_docs::ConstantDocs;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::run::collect::{Visible, visit_all};
@@ -35,6 +37,19 @@ pub fn is_filtered(plan: &QueryPlan) -> bool {
         || !plan.exclusion.is_empty()
         || !plan.row_filter.is_empty()
         || plan.key_prefix.as_ref().is_some_and(|key| !key.is_empty())
+}
+
+/// Refuses filters that cannot be asked, also where there are no documents, or is known which ones they let through: what a table
+/// can be asked changes with its text index.
+///
+/// Errors: `invalid_query`; `unavailable`.
+pub fn check_filters(view: &RangeView, plan: &QueryPlan) -> Result<(), EngineError> {
+    check_text(&view.index, plan)?;
+    check_fields(&view.index, plan)?;
+    if view.searcher.segment_readers().is_empty() {
+        compile_filter(&view.compiling(plan), plan)?;
+    }
+    Ok(())
 }
 
 /// For each segment of `view`, in order, the documents that filters, exclusions and key prefix of `plan` let through;
