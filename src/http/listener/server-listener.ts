@@ -5,7 +5,6 @@ import { ServiceError } from '../../protocol/service-error.ts';
 import type { App } from './app.ts';
 import { errorReply } from './error-response.ts';
 import { wholeText } from './reply.ts';
-import { closeListening, listeningSockets } from './tls/listening-sockets.ts';
 import type { TlsMaterial } from './tls/tls-files.ts';
 
 type Server = ReturnType<typeof Bun.serve<undefined>>;
@@ -13,8 +12,6 @@ type Server = ReturnType<typeof Bun.serve<undefined>>;
 const drainPollMs = 10;
 /** For the answers of requests that the drain gave up. */
 const farewellMs = 250;
-/** The runtime closes idle connections some seconds late. */
-const closingMs = 10_000;
 
 /**
  * The port of the HTTP interface. It opens before the heavy parts of the process are loaded, answers liveness at once
@@ -22,8 +19,6 @@ const closingMs = 10_000;
  */
 export class ServerListener {
   #server: Server;
-  /** Descriptors that `#server` accepts connections by, where its certificate may be renewed. */
-  #sockets: readonly number[] = [];
   /** Listeners of earlier certificates: they take no new connections, and answer on those that they have. */
   readonly #earlier = new Set<Server>();
   readonly #keepAliveMs: number;
@@ -54,29 +49,20 @@ export class ServerListener {
   }
 
   /**
-   * Encrypts new connections with another certificate, with no moment in which none is accepted. The others are closed behind their
-   * next answers, or when none is asked for any more; at once where other clients may come in and nothing is under way on them.
-   * Throws when the certificate cannot be used; the one before then stays.
+   * Encrypts new connections with another certificate, with no moment in which none is accepted. Those that wait for another
+   * request are closed, the others behind their answers. Throws when it cannot be used; the one before then stays.
    */
-  useTls(tls: TlsMaterial, clock: Clock): void {
-    const [before, sockets, app] = [this.#server, this.#sockets, this.#app];
-    const isOtherAuthority = tls.ca !== this.#tls?.ca;
-    this.#server = this.#listen(before.hostname ?? '127.0.0.1', this.port, tls);
+  useTls(tls: TlsMaterial): void {
+    const next = this.#listen(this.#server.hostname ?? '127.0.0.1', this.port, tls);
+    const before = this.#server;
+    this.#server = next;
     this.#tls = tls;
     this.#earlier.add(before);
-    app?.inFlight.endConnections();
-    const stop = () =>
-      before
-        .stop(false)
-        .catch(() => {})
-        .finally(() => this.#earlier.delete(before));
-    if (isOtherAuthority || app === undefined || !closeListening(sockets)) {
-      stop();
-      return;
-    }
-    before.reload({ ...lastHandlers(this.#handlersOf(app)), error: answerFault });
-    // A connection that is still open then has a request under way.
-    void pause(clock, this.#keepAliveMs + closingMs).then(stop);
+    this.#app?.inFlight.endConnections();
+    before
+      .stop(false)
+      .catch(() => {})
+      .finally(() => this.#earlier.delete(before));
   }
 
   #listen(host: string, port: number, { cert, key, ca }: TlsMaterial): Server {
@@ -86,17 +72,12 @@ export class ServerListener {
       reusePort: true,
       tls: { cert, key, ...clients },
     };
-    const others = new Set(listeningSockets(port));
-    const server = Bun.serve({ ...options, fetch: answerWhileStarting, ...this.#handlers() });
-    this.#sockets = listeningSockets(port).filter((socket) => !others.has(socket));
-    return server;
+    return Bun.serve({ ...options, fetch: answerWhileStarting, ...this.#handlers() });
   }
 
   #handlers() {
-    return this.#app === undefined ? {} : this.#handlersOf(this.#app);
-  }
-
-  #handlersOf(app: App): Handlers {
+    const app = this.#app;
+    if (app === undefined) return {};
     return { routes: app.handlers(() => this.#reload()), fetch: (request: Request) => app.refuse(request) };
   }
 
@@ -172,30 +153,6 @@ export class ServerListener {
     this.#isClosing = true;
     await Promise.all([this.#server, ...this.#earlier].map((server) => server.stop(true)));
   }
-}
-
-type Handler = (request: Bun.BunRequest) => Response | Promise<Response>;
-interface Handlers {
-  readonly routes: Record<string, Handler | Record<string, Handler>>;
-  readonly fetch: (request: Request) => Promise<Response>;
-}
-
-/** The same answers, each the last of its connection. */
-function lastHandlers({ routes, fetch }: Handlers): Handlers {
-  const last = (answer: Handler) => async (request: Bun.BunRequest) => lastOf(await answer(request));
-  const each = (answer: Handler | Record<string, Handler>) =>
-    typeof answer === 'function'
-      ? last(answer)
-      : Object.fromEntries(Object.entries(answer).map(([method, handler]) => [method, last(handler)]));
-  return {
-    routes: Object.fromEntries(Object.entries(routes).map(([path, answer]) => [path, each(answer)])),
-    fetch: async (request) => lastOf(await fetch(request)),
-  };
-}
-
-function lastOf(response: Response): Response {
-  response.headers.set('connection', 'close');
-  return response;
 }
 
 function socketOptions(hostname: string, port: number, keepAliveMs: number) {

@@ -32,12 +32,12 @@ export class TlsReload implements Service {
   }
 
   #look(): void {
-    const { files, listener, clock, onReloaded, onFailed } = this.#deps;
+    const { files, listener, onReloaded, onFailed } = this.#deps;
     try {
       const found = readTls(files);
       this.#lastFailure = '';
       if (isSame(found, listener.tls)) return;
-      listener.useTls(found, clock);
+      listener.useTls(found);
       onReloaded();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
