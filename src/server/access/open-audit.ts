@@ -1,5 +1,4 @@
-import { chownSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { type AuditEntry, AuditLog } from '../../access/audit-log.ts';
 import { nameOf, nobody } from '../../access/principal.ts';
 import { ConfigError } from '../../config/config-error.ts';
@@ -83,10 +82,7 @@ export function openOfflineAudit({ config, clock, explain }: OfflineDeps): Offli
   };
   const log = openLog(path, config, { clock, onFailed, onWritten: () => undefined });
   const from = { system_user: process.getuid?.() };
-  const write = (entry: AuditEntry) => {
-    log?.record(entry);
-    if (log !== undefined) leaveToOwner(path);
-  };
+  const write = (entry: AuditEntry) => log?.record(entry);
   const close = () => log?.close();
   return {
     record(exchange, status) {
@@ -131,14 +127,6 @@ function entryOf(exchange: Exchange, status: number, from: Pick<AuditEntry, 'cli
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** A file that root has begun belongs to the owner of its directory: the server could not write it otherwise. */
-function leaveToOwner(path: string): void {
-  const file = statSync(path, { throwIfNoEntry: false });
-  if (process.getuid?.() !== 0 || file?.uid !== 0 || !file.isFile()) return;
-  const { uid, gid } = statSync(dirname(path));
-  if (uid !== 0) chownSync(path, uid, gid);
 }
 
 /** Changes, what needs an administrator, and what was refused; reads only where they are asked for. */

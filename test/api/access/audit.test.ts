@@ -167,11 +167,11 @@ describe('commands on a data directory at rest', () => {
     expect((await run(place.path, ['keys', 'list'])).printed.trim().split('\n')).toHaveLength(2);
   });
 
-  test.if(process.getuid?.() === 0)('run by root leave the file to the owner of its folder', async () => {
+  test.if(process.getuid?.() === 0)('run by root leave the file to the owner of the directory', async () => {
     using place = new TemporaryDirectory();
     await rest(place.path);
     rmSync(join(place.path, 'audit.jsonl'));
-    chownSync(place.path, 65_534, 65_534);
+    for (const name of ['', 'catalog.db']) chownSync(join(place.path, name), 65_534, 65_534);
     expect((await run(place.path, ['keys', 'create'])).code).toBe(0);
     expect(statSync(join(place.path, 'audit.jsonl')).uid).toBe(65_534);
   });
