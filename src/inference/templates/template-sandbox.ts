@@ -11,8 +11,11 @@ import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 interface TemplateOptions {
-  /** Slices of about ten thousand steps of the interpreter that one rendering may take. */
+  /** Slices of about ten thousand steps of the interpreter that one rendering may take, besides those for what it is given. */
   readonly fuelSlices: number;
+  /** Characters of the context for each of which a slice is added. */
+  readonly charsOfSlice: number;
+  readonly addedSlicesMax: number;
   /** Memory of the interpreter with all that it holds, in bytes. */
   readonly memoryBytes: number;
   readonly stackBytes: number;
@@ -20,9 +23,11 @@ interface TemplateOptions {
   readonly outputCharsMax: number;
 }
 
-/** Room for prompts of a hundred thousand tokens; a hundred milliseconds of work. */
+/** Room for prompts of a hundred thousand tokens; a hundred milliseconds of work, and a second with five thousand messages. */
 const templateOptions: TemplateOptions = {
   fuelSlices: 200,
+  charsOfSlice: 32,
+  addedSlicesMax: 2_000,
   memoryBytes: 64 * 1024 * 1024,
   stackBytes: 256 * 1024,
   outputCharsMax: 4 * 1024 * 1024,
@@ -102,6 +107,7 @@ export class TemplateSandbox implements Disposable {
   readonly #options: TemplateOptions;
   readonly #source: string;
   #machine: Machine | undefined;
+  /** What is left of them. */
   #slices = 0;
 
   private constructor(engine: QuickJSWASMModule, source: string, options: TemplateOptions) {
@@ -119,9 +125,11 @@ export class TemplateSandbox implements Disposable {
 
   /**
    * The text that the template makes of the context, a JSON object. Throws `ServiceError`: `invalid_request` where the
-   * template refuses what it was given, `inference_failed` where it is broken or takes more than its bounds.
+   * template refuses what it was given, `inference_failed` where it is broken or takes more than its bounds, and
+   * `context_length_exceeded` where more is given than a prompt may have.
    */
   render(template: string, contextJson: string): string {
+    this.#checkLength('the messages and tools have', contextJson);
     const outcome = this.#call(template, contextJson);
     if (!('text' in outcome)) {
       if (outcome.stage === 'parse') {
@@ -129,13 +137,14 @@ export class TemplateSandbox implements Disposable {
       }
       throw new ServiceError('invalid_request', `the chat template of the model refuses this: ${outcome.message}`);
     }
-    if (outcome.text.length > this.#options.outputCharsMax) {
-      throw new ServiceError(
-        'inference_failed',
-        `the chat template of the model made ${outcome.text.length} characters; the most is ${this.#options.outputCharsMax}`,
-      );
-    }
+    this.#checkLength('the chat template of the model made', outcome.text);
     return outcome.text;
+  }
+
+  #checkLength(said: string, { length }: string): void {
+    const most = this.#options.outputCharsMax;
+    if (length <= most) return;
+    throw new ServiceError('context_length_exceeded', `${said} ${length} characters; the most is ${most}`);
   }
 
   [Symbol.dispose](): void {
@@ -146,7 +155,8 @@ export class TemplateSandbox implements Disposable {
 
   #call(template: string, contextJson: string): Outcome {
     const { context } = this.#ready();
-    this.#slices = 0;
+    const { fuelSlices, charsOfSlice, addedSlicesMax } = this.#options;
+    this.#slices = fuelSlices + Math.min(addedSlicesMax, contextJson.length / charsOfSlice);
     const given = [context.newString(template), context.newString(contextJson)];
     const render = context.getProp(context.global, 'renderTemplate');
     const answer = context.callFunction(render, context.undefined, ...given);
@@ -169,10 +179,10 @@ export class TemplateSandbox implements Disposable {
     runtime.setMemoryLimit(this.#options.memoryBytes);
     runtime.setMaxStackSize(this.#options.stackBytes);
     // Starting up is not the template's work.
-    this.#slices = Number.NEGATIVE_INFINITY;
+    this.#slices = Number.POSITIVE_INFINITY;
     runtime.setInterruptHandler(() => {
-      this.#slices += 1;
-      return this.#slices > this.#options.fuelSlices;
+      this.#slices -= 1;
+      return this.#slices < 0;
     });
     const context = runtime.newContext();
     const loaded = context.evalCode(

@@ -38,6 +38,12 @@ describe('a chat template', () => {
     expect(render("{{ 'a b'.split(' ')[-1].upper() }}{{ x is defined }}{{ [1, 2, 3][1:] | length }}")).toBe('Bfalse2');
   });
 
+  test('may take more steps for more messages', () => {
+    const messages = Array.from({ length: 5_000 }, () => ({ role: 'user', content: 'a' }));
+    const prompt = render(chatMl, { messages });
+    expect(prompt).toBe('<|im_start|>user\na<|im_end|>\n'.repeat(messages.length));
+  });
+
   test('refuses messages with its own words', () => {
     expect(() => render("{{ raise_exception('roles must alternate') }}")).toThrow(
       expect.objectContaining({ code: 'invalid_request', message: expect.stringContaining('roles must alternate') }),
@@ -88,11 +94,15 @@ describe('a hostile template', () => {
   test('makes no more than its bound', async () => {
     using small = await TemplateSandbox.open({
       fuelSlices: 200,
+      charsOfSlice: 32,
+      addedSlicesMax: 2_000,
       memoryBytes: 64 * 1024 * 1024,
       stackBytes: 256 * 1024,
       outputCharsMax: 10,
     });
     expect(small.render("{{ '0123456789' }}", '{}')).toBe('0123456789');
-    expect(() => small.render("{{ '0123456789a' }}", '{}')).toThrow(stopped);
+    const tooLong = expect.objectContaining({ code: 'context_length_exceeded' });
+    expect(() => small.render("{{ '0123456789a' }}", '{}')).toThrow(tooLong);
+    expect(() => small.render('', JSON.stringify({ messages: ['0'] }))).toThrow(tooLong);
   });
 });
