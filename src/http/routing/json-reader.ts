@@ -92,6 +92,7 @@ function describe(error: ValueError, { whole, part }: Said): string {
   const words = wordsOf(deepest.schema);
   if (words !== undefined) return `${at}: expected ${words}`;
   if (deepest.message === 'Expected required property') return `${part} "${place}" is missing`;
+  if (deepest.message === 'Expected union value') return `${at}: expected ${kindsOf(deepest.schema).join(' or ')}`;
   return `${at}: ${deepest.message.charAt(0).toLowerCase()}${deepest.message.slice(1)}`;
 }
 
@@ -123,17 +124,24 @@ function deepestOf(error: ValueError): ValueError {
   return best;
 }
 
-/** Where all branches are objects told apart by a word in `type`. */
+/** Where all branches that are objects are told apart by a word in `type`. */
 function typedBranchOf(error: ValueError): ValueError | undefined {
   const { value } = error;
   const choices: unknown = error.schema.anyOf;
   if (!Array.isArray(choices) || typeof value !== 'object' || value === null || !('type' in value)) return undefined;
-  const types = choices.map(({ properties }: TSchema) => constantsOf(properties?.type));
-  if (types.some((words) => words.length === 0)) return undefined;
-  const first = error.errors[types.findIndex((words) => words.includes(value.type))]?.First();
+  const types = choices.map(({ properties }: TSchema) => properties && constantsOf(properties.type));
+  const known = types.flatMap((words) => words ?? []);
+  if (known.length === 0 || types.some((words) => words?.length === 0)) return undefined;
+  const first = error.errors[types.findIndex((words) => words?.includes(value.type))]?.First();
   if (first !== undefined) return deepestOf(first);
-  const words = { ...error.schema, anyOf: types.flat().map((type) => ({ const: type })) };
+  const words = { ...error.schema, anyOf: known.map((type) => ({ const: type })) };
   return { ...error, path: `${error.path}/type`, schema: words };
+}
+
+/** The kinds of values that the schema lets through. */
+function kindsOf({ anyOf, type }: TSchema): string[] {
+  if (!Array.isArray(anyOf)) return [typeof type === 'string' ? type : 'another value'];
+  return [...new Set(anyOf.flatMap(kindsOf))].filter((kind) => kind !== 'null');
 }
 
 /** The words that the schema lets through; none where it lets other values through too. */

@@ -80,6 +80,15 @@ test('a word that is none of those of a member is answered with all of them', ()
   const role = { model: 'm', messages: [{ role: 'function', content: 'a' }] };
   const words = ['system', 'developer', 'user', 'assistant', 'tool'].map((word) => `"${word}"`).join(' or ');
   expect(() => read(generateRequestSchema, role)).toThrow(`"messages.0.role": expected ${words}`);
+  const choice = { ...chat, tool_choice: { type: 'custom' } };
+  expect(() => read(generateRequestSchema, choice)).toThrow(
+    '"tool_choice.type": expected "function" or "allowed_tools"',
+  );
+});
+
+test('a value of a kind that a member does not take is answered with the kinds that it does', () => {
+  const body = { model: 'm', input: 5 };
+  expect(() => read(embeddingsRequestSchema, body)).toThrow('"input": expected string or object or array');
 });
 
 describe('a member of another server that would change the answer', () => {
