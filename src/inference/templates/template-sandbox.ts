@@ -107,7 +107,7 @@ export class TemplateSandbox implements Disposable {
   readonly #options: TemplateOptions;
   readonly #source: string;
   #machine: Machine | undefined;
-  /** What is left of them. */
+  /** Those that are left to the rendering. */
   #slices = 0;
 
   private constructor(engine: QuickJSWASMModule, source: string, options: TemplateOptions) {
