@@ -60,6 +60,30 @@ describe('a schema', () => {
     expect((await server.send('POST', '/db/v1/tables/lax/batch', { inserts: { a: { n: 'x' } } })).status).toBe(201);
   });
 
+  test('finds numbers and booleans that a field of strings was given by themselves, and by their texts', async () => {
+    const properties = {
+      plain: { type: 'string' },
+      whole: { type: 'string', 'x-service-types': ['keyword'] },
+      words: { type: 'string', 'x-service-types': ['text'] },
+      number: { type: 'number' },
+    };
+    const document = (value: unknown) => Object.fromEntries(Object.keys(properties).map((field) => [field, value]));
+    await server.send('POST', '/db/v1/tables/literals', { num_shards: 2, schema: schemaOf(properties) });
+    await server.send('POST', '/db/v1/tables/literals/batch', {
+      inserts: { a: document(10115), m: document('10115'), t: document(true), z: document(7.5) },
+      sync_level: 'full_text',
+    });
+    for (const field of ['plain', 'whole', 'words']) {
+      expect(await find('literals', { term: 10115, field })).toEqual(['a', 'm']);
+      expect(await find('literals', { term: '10115', field })).toEqual(['a', 'm']);
+      expect(await find('literals', { terms: { [field]: [7.5, true] } })).toEqual(['t', 'z']);
+      expect(await find('literals', { bool: true, field })).toEqual(['t']);
+      expect(await find('literals', { bool: { must_not: { term: { [field]: 10115 } } } })).toEqual(['t', 'z']);
+    }
+    expect(await find('literals', { term: 10115, field: 'number' })).toEqual(['a']);
+    expect(await find('literals', { term: '10115', field: 'number' })).toEqual([]);
+  });
+
   test.each(['x-service-types', 'x-antfly-types'])('decides by %s how a field is searched', async (keyword) => {
     const table = keyword.slice(2, 9);
     const properties = {

@@ -11,7 +11,7 @@ use crate::full_text::analysis::Analyzer;
 use crate::full_text::dates::{date_of, parse_date};
 use crate::full_text::documents::geo_values::{points_of, shape_of};
 use crate::full_text::fields::Fields;
-use crate::full_text::mapping::{FieldRule, GeoForm, PathTable, TIMESTAMP, TableMapping, TextTarget};
+use crate::full_text::mapping::{GeoForm, PathTable, TIMESTAMP, TableMapping, TextTarget};
 use crate::full_text::segments::{DocumentHead, Scalar, SegmentBuilder};
 use crate::full_text::slots::SlotTable;
 
@@ -176,7 +176,7 @@ impl Target<'_> {
         let rule = self.table.number_rule(node);
         if rule.number {
             self.push(node, scalar);
-        } else if holds_text(&rule) {
+        } else if rule.holds_text() {
             self.take_text(node, &literal());
         }
     }
@@ -188,7 +188,7 @@ impl Target<'_> {
         let rule = self.table.boolean_rule(node);
         if rule.boolean {
             self.push(node, Scalar::Boolean(boolean));
-        } else if holds_text(&rule) {
+        } else if rule.holds_text() {
             self.take_text(node, if boolean { "true" } else { "false" });
         }
     }
@@ -209,10 +209,6 @@ impl Target<'_> {
             self.push(node, Scalar::ColumnOnly(span));
         }
     }
-}
-
-pub fn holds_text(rule: &FieldRule) -> bool {
-    rule.exact || !rule.texts.is_empty()
 }
 
 /// The beginning of the tokens of `path` by one analyzer in the overflow field.

@@ -7,7 +7,6 @@ use tantivy::DateTime;
 
 use crate::full_text::analysis::{Analyzer, strip_html};
 use crate::full_text::dates::parse_date;
-use crate::full_text::documents::document_reader::holds_text;
 use crate::full_text::mapping::{DetectedType, FieldRule, TableMapping};
 
 /// Bytes of one string that are looked at.
@@ -80,7 +79,7 @@ fn walk<'a>(
             let detected = if value.is_number() { DetectedType::Number } else { DetectedType::Boolean };
             let found = mapping.rule_of(cursor, path, detected);
             let is_value = if value.is_number() { found.number } else { found.boolean };
-            if is_value || !holds_text(&found) {
+            if is_value || !found.holds_text() {
                 return;
             }
             let rule = mapping.rule_of(cursor, path, DetectedType::String);

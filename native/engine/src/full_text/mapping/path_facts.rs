@@ -23,6 +23,9 @@ pub struct ExactPath {
 pub struct PathFacts {
     /// Those that strings at the path may have been given.
     pub analyzers: Vec<Analyzer>,
+    /// Numbers and booleans of all documents are indexed as the texts of their literals.
+    pub numbers_are_texts: bool,
+    pub booleans_are_texts: bool,
     /// None when the path is declared to have no exact form.
     pub exact_paths: Vec<ExactPath>,
     /// Those of them where strings that are dates lie as strings.
@@ -77,6 +80,8 @@ mod tests {
             analyzers: Vec::new(),
             exact_paths: vec![ExactPath { path: path.to_owned(), types: None }],
             date_texts: Vec::new(),
+            numbers_are_texts: false,
+            booleans_are_texts: false,
             whole_bytes_max: 256,
             may_lack_words: false,
             is_searched: true,

@@ -71,6 +71,11 @@ impl FieldRule {
         has_values || !self.texts.is_empty() || self.geo != GeoForm::None
     }
 
+    /// Whether strings are indexed, and the literals of what is no string where that has no value of its own.
+    pub fn holds_text(&self) -> bool {
+        self.exact || !self.texts.is_empty()
+    }
+
     /// Of strings with a whole value.
     pub fn whole_bytes_max(&self) -> usize {
         if self.is_keyword { KEYWORD_BYTES_MAX } else { WHOLE_BYTES_MAX }

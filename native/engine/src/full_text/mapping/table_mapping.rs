@@ -188,7 +188,13 @@ impl TableMapping {
         let is_exact_only = !self.is_derived(path)
             && self.rules_by_type(path).iter().any(|(rule, _)| rule.exact && !has_own_words(rule));
         let has_values = rules.iter().any(|rule| rule.number || rule.date || rule.boolean);
+        let are_texts = |detected, is_value: fn(&FieldRule) -> bool| {
+            let rule = |document_type| self.rule_of_type(document_type, path, detected).0;
+            !rules.is_empty() && (0..rules.len()).map(rule).all(|rule| rule.holds_text() && !is_value(&rule))
+        };
         PathFacts {
+            numbers_are_texts: are_texts(DetectedType::Number, |rule| rule.number),
+            booleans_are_texts: are_texts(DetectedType::Boolean, |rule| rule.boolean),
             whole_bytes_max,
             may_lack_words: self.values_only || analyzers.is_empty() || is_exact_only,
             analyzers,

@@ -229,7 +229,9 @@ fn compile(context: &CompileContext<'_>, node: &Node) -> Result<Option<Box<dyn Q
             boosted(range_query(index, field, &RangeBounds { gt, gte, lt, lte }, *of)?, *boost)
         }
         Node::Ids { ids, boost } => boosted(ids_query(index, ids), *boost),
-        Node::BoolField { field, value, boost } => boosted(boolean_query(index, field, *value), *boost),
+        Node::BoolField { field, value, boost } => {
+            boosted(term_node(index, Some(field), &TermValue::Boolean(*value)), *boost)
+        }
         Node::Exists { field, boost } => boosted(exists_query(index, field), *boost),
         Node::BoolPrefix { fields, text, boost } => boosted(bool_prefix_query(index, fields, text), *boost),
         Node::Bool { must, should, must_not, filter, min_should, boost } => {
@@ -301,12 +303,14 @@ fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box
     let text = match value {
         TermValue::Text(text) => text.clone(),
         TermValue::Number(number) => match field {
-            Some(path) => return number_query(index, path, *number),
-            None => number.to_string(),
+            Some(path) if !index.mapping.facts_of(path).numbers_are_texts => return number_query(index, path, *number),
+            _ => number.to_string(),
         },
         TermValue::Boolean(boolean) => match field {
-            Some(path) => return boolean_query(index, path, *boolean),
-            None => boolean.to_string(),
+            Some(path) if !index.mapping.facts_of(path).booleans_are_texts => {
+                return boolean_query(index, path, *boolean);
+            }
+            _ => boolean.to_string(),
         },
     };
     let Some(path) = field else {
