@@ -16,6 +16,11 @@ export function keepTls(files: TlsFiles, listener: ServerListener, logger: Logge
     listener,
     clock: systemClock,
     onReloaded: () => logger.info('a new certificate is in use', { cert: files.cert }),
+    onLate(late, toMs) {
+      const facts = { cert: files.cert, valid_to: new Date(toMs).toISOString() };
+      if (late === 'expired') logger.error('the certificate has expired: clients refuse it', facts);
+      else logger.warn('the certificate expires soon and was not renewed', facts);
+    },
     onFailed: (reason) => logger.error('the certificate is not read again; the one before stays in use', { reason }),
   });
   void reload.run(new AbortController().signal);

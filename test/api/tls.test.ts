@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect } from '../../src/client/client.ts';
-import { readTls, type TlsMaterial } from '../../src/http/listener/tls/tls-files.ts';
+import { readTls, type TlsMaterial, validityOf } from '../../src/http/listener/tls/tls-files.ts';
 import { TlsReload } from '../../src/http/listener/tls/tls-reload.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
 import { otherVerbs } from '../../src/other-verbs.ts';
@@ -185,7 +185,9 @@ describe('renewed files', () => {
     await using server = listening(readTls(files));
     const { listener } = server;
     const onFailed = (reason: string) => void events.push(reason.replace(directory.path, ''));
-    const reload = new TlsReload({ files, listener, clock, onReloaded: () => void events.push('reloaded'), onFailed });
+    const onLate = (late: string) => void events.push(late);
+    const onReloaded = () => void events.push('reloaded');
+    const reload = new TlsReload({ files, listener, clock, onReloaded, onFailed, onLate });
     const running = reload.run(stopping.signal);
     await clock.advance(20_000);
     put('second', ['cert']);
@@ -202,6 +204,28 @@ describe('renewed files', () => {
       'reloaded',
       expect.stringMatching(/key\.pem cannot be used for TLS: it is not PEM$/),
     ]);
+    stopping.abort();
+    await running;
+  });
+
+  test('that were not renewed are told of when a fifth of their time is left, and when none is', async () => {
+    const files = { cert: join(fixtures, 'first.cert.pem'), key: join(fixtures, 'first.key.pem'), ca: undefined };
+    const { fromMs, toMs } = validityOf(pem('first.cert'));
+    const clock = new FakeClock(toMs - (toMs - fromMs) / 5 - 12_000);
+    const stopping = new AbortController();
+    await using server = listening(readTls(files));
+    const { listener } = server;
+    const events: string[] = [];
+    const onLate = (late: string, untilMs: number) => void events.push(`${late} ${untilMs === toMs}`);
+    const [onReloaded, onFailed] = [() => {}, () => {}];
+    const running = new TlsReload({ files, listener, clock, onReloaded, onFailed, onLate }).run(stopping.signal);
+    await clock.advance(10_000);
+    expect(events).toEqual([]);
+    await clock.advance(20_000);
+    expect(events).toEqual(['expiring true']);
+    clock.jump(toMs - clock.nowMs());
+    await clock.advance(20_000);
+    expect(events).toEqual(['expiring true', 'expired true']);
     stopping.abort();
     await running;
   });

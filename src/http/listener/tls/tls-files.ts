@@ -17,6 +17,18 @@ export interface TlsMaterial {
   readonly ca: string | undefined;
 }
 
+/** The time for which a certificate says that it is one, in milliseconds since 1970. */
+interface Validity {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** The validity of the first certificate of a text that `readTls` has read. */
+export function validityOf(cert: string): Validity {
+  const { validFrom, validTo } = new X509Certificate(cert);
+  return { fromMs: Date.parse(validFrom), toMs: Date.parse(validTo) };
+}
+
 /** Reads the files. Throws an Error with a sentence where one cannot be read, or the key is not the certificate's. */
 export function readTls(files: TlsFiles): TlsMaterial {
   return { ...readCertificate(files), ca: files.ca === undefined ? undefined : readAuthorities(files.ca) };

@@ -1,9 +1,11 @@
 import { type Clock, pause } from '../../../lib/clock.ts';
 import type { Service } from '../../../lib/concurrency/supervise.ts';
 import type { ServerListener } from '../server-listener.ts';
-import { readTls, type TlsFiles, type TlsMaterial } from './tls-files.ts';
+import { readTls, type TlsFiles, type TlsMaterial, validityOf } from './tls-files.ts';
 
 const lookMs = 5_000;
+/** A certificate with less than this share of its time left should have been renewed. */
+const lateShare = 1 / 5;
 
 interface Deps {
   readonly files: TlsFiles;
@@ -12,6 +14,8 @@ interface Deps {
   readonly onReloaded: () => void;
   /** The files cannot be used; what was read before stays in use. Told once for each reason. */
   readonly onFailed: (reason: string) => void;
+  /** The certificate in use should have been renewed, or is not valid any more. Told once of each. */
+  readonly onLate: (late: 'expiring' | 'expired', toMs: number) => void;
 }
 
 /** Takes up renewed certificates: the files are looked at every few seconds, whichever way they were replaced. */
@@ -19,6 +23,7 @@ export class TlsReload implements Service {
   readonly name = 'tls-reload';
   readonly #deps: Deps;
   #lastFailure = '';
+  #lastLate = '';
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -27,8 +32,22 @@ export class TlsReload implements Service {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(this.#deps.clock, lookMs, signal);
-      if (!signal.aborted) this.#look();
+      if (signal.aborted) return;
+      this.#look();
+      this.#tellLate();
     }
+  }
+
+  #tellLate(): void {
+    const { listener, clock, onLate } = this.#deps;
+    if (listener.tls === undefined) return;
+    const { cert } = listener.tls;
+    const { fromMs, toMs } = validityOf(cert);
+    const leftMs = toMs - clock.nowMs();
+    const late = leftMs <= 0 ? 'expired' : leftMs < (toMs - fromMs) * lateShare ? 'expiring' : undefined;
+    if (late === undefined || this.#lastLate === late + cert) return;
+    this.#lastLate = late + cert;
+    onLate(late, toMs);
   }
 
   #look(): void {
