@@ -3,8 +3,8 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Waits until no other process holds this file, which is made where it is missing; `onWait` is told once. The system gives the lock
- * back with the process.
+ * Waits until no other process holds this file, which is made where it is missing; `onWait` is told once. The system
+ * gives the lock back with the process.
  */
 export async function lockFile(path: string, onWait: () => void): Promise<Disposable> {
   mkdirSync(dirname(path), { recursive: true });

@@ -45,8 +45,8 @@ const needPort = [
   'schemas.test.ts',
 ];
 /**
- * Everything that a transport could change: bodies, answers, errors, streams, pages, cancellation. The tier `transport` runs these tests of
- * `api` once more as `embedded` runs all of them.
+ * Everything that a transport could change: bodies, answers, errors, streams, pages, cancellation. The tier `transport`
+ * runs these tests of `api` once more as `embedded` runs all of them.
  */
 const ofTransport = [
   'access/matrix.test.ts',
@@ -185,7 +185,10 @@ async function runTier(tier: Tier): Promise<TierOutcome> {
 }
 
 const selected = chosen(process.argv.slice(2)).filter((tier) => tier === 'native' || pathsOf(tier).length > 0);
-/** Tiers at one time: the tests mostly wait for one process and then for another, so that one tier leaves half of two cores idle. */
+/**
+ * Tiers at one time: the tests mostly wait for one process and then for
+ * another, so that one tier leaves half of two cores idle.
+ */
 const lanes = Math.min(2, availableParallelism(), selected.length);
 await setUpOrExit('developing');
 const outcomes: TierOutcome[] = [];

@@ -176,8 +176,8 @@ interface Drain {
 }
 
 /**
- * Refuses new requests and waits for the others; those that are still open at the deadline are answered `unavailable`. Scans of the
- * client end at once: the program that closes the database may never take their next page.
+ * Refuses new requests and waits for the others; those that are still open at the deadline are answered `unavailable`.
+ * Scans of the client end at once: the program that closes the database may never take their next page.
  */
 async function drain({ inFlight }: App, { deadlineMs, clock, ofClient }: Drain): Promise<void> {
   inFlight.refuseNew();

@@ -9,8 +9,8 @@ import { startWriterThread } from './storage/writer/writer-thread.ts';
 const loadPauseMs = 2;
 
 /**
- * Loads the server; the thread that writes starts on another core meanwhile. Reading this bundle has held the event loop for long, so
- * probes are answered first.
+ * Loads the server; the thread that writes starts on another core meanwhile. Reading this bundle has held the event
+ * loop for long, so probes are answered first.
  */
 export async function loadServer(): Promise<StartServer> {
   const writer = startWriterThread();

@@ -437,7 +437,7 @@ function stumblingBlocks(sources: readonly Source[]): string[] {
 
 describe('words', () => {
   test('are short and literal', () => {
-    const documents = sourcesOf('docs/**/*.md', '*.md', 'bench/*.md');
+    const documents = sourcesOf('docs/**/*.md', '*.md', 'bench/*.md', 'bench/findings/*.md');
     const others = everything.filter(({ path }) => path !== 'test/tidy.test.ts');
     expect(stumblingBlocks([...others, ...rust, ...documents])).toEqual([]);
   });
@@ -484,9 +484,12 @@ function missingPaths(documents: readonly Source[], existing: readonly string[])
 describe('documents', () => {
   test('name files that exist', () => {
     // Decision 4 is replaced: it tells of files as they were.
-    const documents = sourcesOf('docs/**/*.md', '{ARCHITECTURE,CONTRIBUTING,README,STYLE}.md', 'bench/*.md').filter(
-      ({ path }) => !path.startsWith('docs/decisions/0004'),
-    );
+    const documents = sourcesOf(
+      'docs/**/*.md',
+      '{ARCHITECTURE,CONTRIBUTING,README,STYLE}.md',
+      'bench/*.md',
+      'bench/findings/*.md',
+    ).filter(({ path }) => !path.startsWith('docs/decisions/0004'));
     const existing = pathsOf(
       '{src,test,bench,scripts,docs}/**/*',
       'native/*',
@@ -515,7 +518,34 @@ function longFunctions(sources: readonly Source[], linesMax: number): string[] {
   });
 }
 
+/** Of comments, and of documents without their tables and examples: the formatters leave these alone. */
+const proseColumnsMax = 130;
+
+function wideLines(sources: readonly Source[]): string[] {
+  return sources.flatMap(({ path, text }) => {
+    const prose = path.endsWith('.md')
+      ? text.replaceAll(/^ *```[\s\S]*?^ *```/gm, '').replaceAll(/^ *\|.*$/gm, '')
+      : text;
+    const lines = path.endsWith('.md') ? /^.*$/gm : /^ *(?:\*|\/\*|\/\/).*$/gm;
+    return (prose.match(lines) ?? [])
+      .filter(({ length }) => length > proseColumnsMax)
+      .map((line) => `${path}: ${line}`);
+  });
+}
+
 describe('shape', () => {
+  test('comments and documents fit into 130 columns', () => {
+    const documents = sourcesOf('docs/**/*.md', '*.md', 'bench/**/*.md');
+    expect(wideLines([...everything, ...rust, ...documents])).toEqual([]);
+  });
+
+  test('a wide line is found', () => {
+    const wide = 'word '.repeat(30);
+    const found = (path: string, text: string) => wideLines([{ path, text }]).length;
+    expect(found('src/query/x.ts', `  /** ${wide} */\n  // ${wide}\n  const text = '${wide}';`)).toBe(2);
+    expect(found('a.md', `${wide}\n\n| ${wide} |\n\n\`\`\`sh\n${wide}\n\`\`\``)).toBe(1);
+  });
+
   test('no function of a crate is longer than 70 lines', () => {
     const crates = rust.filter(({ path }) => path.split('/')[2] === 'src');
     expect(longFunctions(crates, 70)).toEqual([]);

@@ -3,7 +3,10 @@ import { LineProcess } from '../processes/line-process.ts';
 import { peerNumber } from '../processes/peer-script.ts';
 import { TemporaryDirectory } from '../processes/temporary-directory.ts';
 
-/** An engine in a process of its own, with the index of a document file and the queries that it is asked; suspended between its turns. */
+/**
+ * An engine in a process of its own, with the index of a document file and the
+ * queries that it is asked; suspended between its turns.
+ */
 export class TextEngineProcess implements AsyncDisposable {
   readonly #process: LineProcess;
   readonly #directory: TemporaryDirectory;
@@ -31,7 +34,10 @@ export class TextEngineProcess implements AsyncDisposable {
     return new TextEngineProcess(process, directory, (await process.answer()) as Record<string, unknown>);
   }
 
-  /** Asks all queries `rounds` times; medians by query in microseconds. `form` is one of those that the engine has the index in. */
+  /**
+   * Asks all queries `rounds` times; medians by query in microseconds. `form` is
+   * one of those that the engine has the index in.
+   */
   async ask(rounds: number, form?: string): Promise<number[]> {
     const { us } = (await this.#process.askAlone({ form, rounds })) as { us: number[] };
     return us;

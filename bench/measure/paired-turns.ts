@@ -30,7 +30,10 @@ export async function mirroredTurns<const Name extends string>(
   return sums;
 }
 
-/** By the sums of rounds. The ratio is the median over the rounds, since a turn that something else falls into says nothing of its side. */
+/**
+ * By the sums of rounds. The ratio is the median over the rounds, since a turn that
+ * something else falls into says nothing of its side.
+ */
 export function pairedCost(ours: readonly number[], peer: readonly number[]): PairedCost {
   const usual = median(peer) / 2;
   return { ours: usual * median(ours.map((sum, round) => sum / (peer[round] ?? Number.NaN))), peer: usual };

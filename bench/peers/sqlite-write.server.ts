@@ -1,6 +1,7 @@
 /**
- * The server that one would write by hand: bare Bun.serve over bun:sqlite, one document a transaction, WAL with synchronous=FULL, on the
- * thread that serves. The request body is the one that our batch route takes. `--port PORT --directory DIRECTORY`
+ * The server that one would write by hand: bare Bun.serve over bun:sqlite, one document a transaction, WAL with
+ * synchronous=FULL, on the thread that serves. The request body is the one that our batch route takes. `--port PORT
+ * --directory DIRECTORY`
  */
 import { Database } from 'bun:sqlite';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** USearch through its own addon, answering the commands of `engines/vector-engine-commands.ts`: cosine, bfloat16 (its default), one thread. */
+/**
+ * USearch through its own addon, answering the commands of
+ * `engines/vector-engine-commands.ts`: cosine, bfloat16 (its default), one thread.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { peerGraph, serveVectorEngine } from '../engines/vector-engine-commands.ts';

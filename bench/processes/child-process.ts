@@ -7,7 +7,10 @@ const readyDeadlineMs = 30_000;
 const stopDeadlineMs = 30_000;
 const pollMs = 2;
 
-/** A server process of a measurement (ours or a peer), held to the server's core unless told otherwise. What it says on standard error is shown. */
+/**
+ * A server process of a measurement (ours or a peer), held to the server's core unless
+ * told otherwise. What it says on standard error is shown.
+ */
 export class ChildProcess implements AsyncDisposable {
   readonly #child: Bun.Subprocess<'ignore', 'ignore', 'inherit'>;
   readonly name: string;

@@ -6,7 +6,10 @@ const schedulerClock = 2;
 const { symbols: libc } = dlopen('libc.so.6', { clock_gettime: { args: ['i32', 'ptr'], returns: 'i32' } });
 const secondsAndNanoseconds = new BigInt64Array(2);
 
-/** CPU time that a process has used in all of its threads, those that have ended too, in microseconds; exact to the nanosecond. */
+/**
+ * CPU time that a process has used in all of its threads, those that have
+ * ended too, in microseconds; exact to the nanosecond.
+ */
 export function cpuUsOf(pid: number): number {
   if (libc.clock_gettime((~pid << 3) | schedulerClock, ptr(secondsAndNanoseconds)) !== 0) {
     throw new Error(`the CPU time of process ${pid} cannot be read`);

@@ -1,4 +1,7 @@
-/** Our graph index through the native calls that the server makes, answering the commands of `engines/graph-engine-commands.ts`. */
+/**
+ * Our graph index through the native calls that the server makes, answering
+ * the commands of `engines/graph-engine-commands.ts`.
+ */
 import { join } from 'node:path';
 import { type NativeGraphRequest, searchGraph } from '../../src/engine/native-graph.ts';
 import { NativeIndex } from '../../src/engine/native-index.ts';

@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: ee60179f69112add38b93e0b8e6447cf4fad77afe34e12586e6922e61d6358cc
+// SHA-256 of its sources: 66456ee407127e168d291acdac79ef9bd6c3a3d456494865fb7c1a2c67d3d3f5
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -16,9 +16,10 @@ export interface FrameOptions {
 /** One page of hits, in order. Members of text are there when the plan asks for them. */
 export interface NativeHits {
   /**
-   * Of each hit: position of its index among the handles of the query, ordinal, version of the document that matched,
-   * score, distance by the first dense leg that found it (NaN without one), what each of `legs` scored it (NaN
-   * where that one did not find it), and which of its vectors each of `legs` found (NaN also for text). In one array, because each array costs as much as all that is in it.
+   * Of each hit: position of its index among the handles of the query, ordinal, version of the document that
+   * matched, score, distance by the first dense leg that found it (NaN without one), what each of `legs` scored it
+   * (NaN where that one did not find it), and which of its vectors each of `legs` found (NaN also for text). In one
+   * array, because each array costs as much as all that is in it.
    */
   numbers: Float64Array;
   total: number;
@@ -198,7 +199,10 @@ export declare function matchNames(pattern: string, names: Array<string>): Array
  */
 export declare function matchingOrdinals(handle: number, planJson: string, operation: number): Promise<Uint8Array>;
 
-/** Moves the machine code of the process to huge pages of memory. Answers the bytes that lie there now: 0 where the system has no such pages. */
+/**
+ * Moves the machine code of the process to huge pages of memory. Answers the bytes that lie there now: 0 where the
+ * system has no such pages.
+ */
 export declare function moveCodeToHugePages(): Started<undefined, number>;
 
 /**

@@ -36,13 +36,16 @@ interface Held {
   readonly rowFilter: RowFilters | undefined;
   /** For requests with the password of the user. */
   readonly withPassword: Session;
-  /** For requests with a key; one for all keys of these grants, since thousands would not fit into the caches of the processor. */
+  /**
+   * For requests with a key; one for all keys of these grants, since thousands
+   * would not fit into the caches of the processor.
+   */
   readonly withKey: Session;
 }
 
 /**
- * The grants of all subjects, in memory: every request asks it. A row that cannot be read is refused with an Error rather than left
- * out: a row filter that is left out would show what it hides.
+ * The grants of all subjects, in memory: every request asks it. A row that cannot be read is refused with an Error
+ * rather than left out: a row filter that is left out would show what it hides.
  */
 export class AccessState {
   readonly #users = new Map<string, User>();
@@ -136,7 +139,10 @@ export class AccessState {
     return this.#grants.get(subject) ?? [];
   }
 
-  /** Grants of `read` and `write` that name the resource: they end with it, since what is made later under its name is another. */
+  /**
+   * Grants of `read` and `write` that name the resource: they end with it,
+   * since what is made later under its name is another.
+   */
   grantsOfLife(resourceType: Grant['resourceType'], resource: string): GrantRecord[] {
     return [...this.#grants].flatMap(([subject, grants]) =>
       grants.flatMap((grant) =>

@@ -19,7 +19,10 @@ export interface AuditEntry {
   /** Empty for who was not identified. */
   readonly user: string;
   readonly key_id?: string | undefined;
-  /** Of a command on a data directory at rest: the number of the user of the system who has run it. The runtime takes the name from a variable. */
+  /**
+   * Of a command on a data directory at rest: the number of the user of the system who
+   * has run it. The runtime takes the name from a variable.
+   */
   readonly system_user?: number | undefined;
   /** Address of the client. */
   readonly client?: string | undefined;
@@ -50,10 +53,10 @@ interface Deps {
 const strangersPerMinute = 60;
 
 /**
- * Records of who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the system before
- * its request is answered, so it outlives a kill of the process. A line that cannot be written fails no request; the next one
- * tells by `lost` how many there were. A file that is moved away or removed is begun again by the next line; one that cannot be put
- * aside grows on.
+ * Records of who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the
+ * system before its request is answered, so it outlives a kill of the process. A line that cannot be written fails no
+ * request; the next one tells by `lost` how many there were. A file that is moved away or removed is begun again by the
+ * next line; one that cannot be put aside grows on.
  */
 export class AuditLog {
   readonly #deps: Deps;

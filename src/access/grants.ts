@@ -37,8 +37,8 @@ export function coversEverything(grants: readonly Grant[]): boolean {
 }
 
 /**
- * Models may be used (`read`) or managed (`write`) with the grant for all, or for the one named; a global read grant, or an admin grant of anything but a
- * model, also suffices.
+ * Models may be used (`read`) or managed (`write`) with the grant for all, or for the one named; a global read grant,
+ * or an admin grant of anything but a model, also suffices.
  */
 export function coversInference(grants: readonly Grant[], level: 'read' | 'write', model = '*'): boolean {
   if (covers(grants, 'inference', model, level)) return true;

@@ -16,7 +16,10 @@ const rolesMax = 256;
 /** Fails for what no read could obey. */
 export type CheckFilter = (filter: object) => Promise<void>;
 
-/** Users, and what is granted to users, roles and groups. Every method fails with `forbidden` for a caller that may not use it. */
+/**
+ * Users, and what is granted to users, roles and groups. Every method fails
+ * with `forbidden` for a caller that may not use it.
+ */
 export class UserService {
   readonly #changes: AccessChanges;
   readonly #passwords: Passwords;

@@ -49,7 +49,10 @@ interface CopiedTable {
   readonly signal: AbortSignal;
 }
 
-/** Changes that are left for the cut, about, and rounds after which there may be more: a table may be written faster than copied. */
+/**
+ * Changes that are left for the cut, about, and rounds after which there may
+ * be more: a table may be written faster than copied.
+ */
 const tailBytes = 4 * 1_024 * 1_024;
 const roundsMax = 5;
 

@@ -82,9 +82,10 @@ export class BackupService {
   }
 
   /**
-   * Backs tables up as they are at one instant. The outcome says what failed, table by table; nothing is there to be restored
-   * unless all are completed. Throws `forbidden` and `table_not_found` by the access of the caller, `invalid_request` where no table is selected, `backup_already_exists`,
-   * `backup_not_found` for a base that is not there, and `backup_corrupted` for one that cannot be restored itself.
+   * Backs tables up as they are at one instant. The outcome says what failed, table by table; nothing is there to be
+   * restored unless all are completed. Throws `forbidden` and `table_not_found` by the access of the caller,
+   * `invalid_request` where no table is selected, `backup_already_exists`, `backup_not_found` for a base that is not
+   * there, and `backup_corrupted` for one that cannot be restored itself.
    */
   async create(request: BackupRequest, caller: Caller): Promise<BackupOutcome> {
     requireBackup(request, caller);

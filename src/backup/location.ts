@@ -50,7 +50,10 @@ export class Locations {
     this.#deps = deps;
   }
 
-  /** Throws `unsupported_location` and `invalid_request` for one that is none, `connection_not_found`, and `forbidden` outside of what is allowed. */
+  /**
+   * Throws `unsupported_location` and `invalid_request` for one that is none,
+   * `connection_not_found`, and `forbidden` outside of what is allowed.
+   */
   open({ location, connection }: LocationRequest, use: LocationUse): Location {
     const address = readAddress(location);
     const found = connection === undefined ? this.#inferred(address, use) : this.#named(connection, address, use);

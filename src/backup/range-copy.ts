@@ -41,9 +41,9 @@ interface CopyKind {
 }
 
 /**
- * One range on its way into a backup: its documents by their ordinals while writes go on, then its changes since, as often as there are many,
- * at last those up to the cut. A line says all of a document, so that whoever reads the lines in order ends with the
- * documents of the cut.
+ * One range on its way into a backup: its documents by their ordinals while writes go on, then its changes since, as
+ * often as there are many, at last those up to the cut. A line says all of a document, so that whoever reads the lines
+ * in order ends with the documents of the cut.
  */
 export class RangeCopy implements Disposable {
   readonly range: IndexedRange;

@@ -12,7 +12,10 @@ import { PullProgress, shownBytes } from './pull-progress.ts';
 import { stopBySignal } from './stop-by-signal.ts';
 import { exitCodes, type VerbContext } from './verb.ts';
 
-/** `sundew models pull [NAME]`: fetches a model of the catalogue, or of the hub by its address; without a name, shows the catalogue. */
+/**
+ * `sundew models pull [NAME]`: fetches a model of the catalogue, or of the hub
+ * by its address; without a name, shows the catalogue.
+ */
 export async function pullModels(context: VerbContext, name: string): Promise<number> {
   const catalogue = modelCatalogue();
   if (name === '') {

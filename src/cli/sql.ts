@@ -27,7 +27,10 @@ export const sql: Verb = {
   },
 };
 
-/** The JSON of a parameter. A number, true, false and null are what they are there; else it is a text, which quotes make of a number. */
+/**
+ * The JSON of a parameter. A number, true, false and null are what they are
+ * there; else it is a text, which quotes make of a number.
+ */
 function parameterOf(word: string): string {
   try {
     const value: unknown = JSON.parse(word);

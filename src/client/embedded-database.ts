@@ -8,7 +8,10 @@ export interface OpenOptions {
    * `{ 'inference.models_dir': './models' }`. Those of listeners mean nothing here. No variable of the environment is read.
    */
   readonly settings?: Readonly<Record<string, unknown>> | undefined;
-  /** Takes each line of the log as JSON; there is none unless given. Where it throws or rejects, the line is lost and nothing else. */
+  /**
+   * Takes each line of the log as JSON; there is none unless given. Where it
+   * throws or rejects, the line is lost and nothing else.
+   */
   readonly log?: ((line: string) => void) | undefined;
   /** Attempts beside the first one, as of `connect`; 2 unless given. */
   readonly retries?: number | undefined;
@@ -24,15 +27,16 @@ export interface EmbeddedDatabase extends SundewClient, AsyncDisposable {
    */
   readonly handler: (request: Request) => Promise<Response>;
   /**
-   * The key of the administrator, which an open with `auth.enabled` makes where there are no users and no `auth.admin_password`: told
-   * this once, and the `apiKey` of the next open.
+   * The key of the administrator, which an open with `auth.enabled` makes where there are no users and no
+   * `auth.admin_password`: told this once, and the `apiKey` of the next open.
    */
   readonly firstKey: string | undefined;
   /** Resolves when the disk has failed a sync: what was acknowledged is durable, and the directory has to be opened again. */
   readonly failed: Promise<void>;
   /**
-   * Waits for what is being answered, for `server.drain_deadline` at most, closes the directory and ends every thread and process.
-   * Every call after it rejects with `unavailable`, which is not retryable then; a scan that was not ended does at once.
+   * Waits for what is being answered, for `server.drain_deadline` at most, closes the directory and ends every thread
+   * and process. Every call after it rejects with `unavailable`, which is not retryable then; a scan that was not ended
+   * does at once.
    */
   close(): Promise<void>;
 }

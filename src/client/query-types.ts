@@ -71,7 +71,10 @@ interface OrderBy<Field extends string> {
   readonly desc?: boolean;
 }
 
-/** The fields that a query shows and orders by: with a join also fields of the joined tables, `TABLE.FIELD`, whose documents have no type here. */
+/**
+ * The fields that a query shows and orders by: with a join also fields of the joined
+ * tables, `TABLE.FIELD`, whose documents have no type here.
+ */
 type ShownMembers<Document> =
   | {
       readonly join?: never;

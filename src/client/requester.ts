@@ -72,8 +72,8 @@ export class Requester {
   }
 
   /**
-   * What is read of the answer, once it is a success: one that is cut off while it is read is no answer. Rejects with the reason of the
-   * signal once that is aborted.
+   * What is read of the answer, once it is a success: one that is cut off while it is read is no answer. Rejects with
+   * the reason of the signal once that is aborted.
    */
   async answer<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
     requireSegments(call.path);

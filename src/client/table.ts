@@ -136,8 +136,8 @@ export class Table<Document = Record<string, unknown>> {
   }
 
   /**
-   * All hits, page by page, in the order of the query, or of the keys where it has none. Throws where an answer lacks some: `unavailable`
-   * for a partial one, `data_corrupted` for damaged documents. `query` answers what there is.
+   * All hits, page by page, in the order of the query, or of the keys where it has none. Throws where an answer lacks
+   * some: `unavailable` for a partial one, `data_corrupted` for damaged documents. `query` answers what there is.
    */
   async *hits(
     query: Without<Query<Document>, 'offset' | 'search_after' | 'search_before'>,

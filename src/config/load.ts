@@ -215,8 +215,8 @@ export function hashOptions(table: OptionTable, values: Readonly<Record<string, 
 }
 
 /**
- * The bounds as this configuration moves them, and the memory that the process may use (bytes; the limit of its container where it
- * has one). Throws `ConfigError` when they conflict.
+ * The bounds as this configuration moves them, and the memory that the process may use (bytes; the limit of its
+ * container where it has one). Throws `ConfigError` when they conflict.
  */
 export function limitsOf(config: Config, memoryBytes = process.constrainedMemory()): LimitOptions {
   const moved: Partial<Record<keyof LimitOptions, number>> = {};

@@ -1,8 +1,8 @@
 import { parse, YAMLParseError } from 'yaml';
 
 /**
- * The value of a YAML text; JSON is YAML, too. Throws `SyntaxError` with the place of the fault. A key that is there twice is refused: the
- * section that is left out may be the one that asks for credentials.
+ * The value of a YAML text; JSON is YAML, too. Throws `SyntaxError` with the place of the fault. A key that is there
+ * twice is refused: the section that is left out may be the one that asks for credentials.
  */
 export function readYaml(text: string): unknown {
   try {

@@ -64,7 +64,10 @@ export class RunningConfig {
     this.#listeners.push(listener);
   }
 
-  /** Reads all sources again. Returns the keys whose values now differ from what runs and need a restart; throws what loading throws. */
+  /**
+   * Reads all sources again. Returns the keys whose values now differ from what
+   * runs and need a restart; throws what loading throws.
+   */
   reload(): string[] {
     let fresh: LoadedConfig;
     try {

@@ -2,7 +2,10 @@ import { S3Client } from 'bun';
 import type { Credentials } from '../access/secrets/credentials.ts';
 import type { ConnectionOptions } from '../config/named-sections/connection-options.ts';
 
-/** A client of one bucket of an object store, with the credentials that the connection refers to. Throws as `Credentials.resolve`. */
+/**
+ * A client of one bucket of an object store, with the credentials that the
+ * connection refers to. Throws as `Credentials.resolve`.
+ */
 export function bucketClient(
   options: ConnectionOptions,
   bucket: string,

@@ -20,8 +20,8 @@ export function capabilitiesOf(provider: ProviderName): string[] {
 }
 
 /**
- * The operation that a request names, and the place to do it at. Throws `invalid_request` for a name that is none, `forbidden` where the connection
- * lacks the capability, and `model_not_supported` where its provider cannot do it.
+ * The operation that a request names, and the place to do it at. Throws `invalid_request` for a name that is none,
+ * `forbidden` where the connection lacks the capability, and `model_not_supported` where its provider cannot do it.
  */
 export function requireOperation(
   connection: Connection,

@@ -52,8 +52,8 @@ export class NativeIndex {
   }
 
   /**
-   * Shows everything applied so far; `sequence` is the last one of it. `leftOut`: ordinals of all documents that this commit lacks
-   * because what is stored of them is damaged; without it they are as before.
+   * Shows everything applied so far; `sequence` is the last one of it. `leftOut`: ordinals of all documents that this
+   * commit lacks because what is stored of them is damaged; without it they are as before.
    */
   async commit(sequence: number, leftOut?: Uint32Array): Promise<void> {
     await awaitNative(() => nativeAddon().commitIndex(this.handle, sequence, leftOut));

@@ -20,8 +20,8 @@ export class NativeLinks {
   }
 
   /**
-   * Links what the index shows, as a file says where its vectors are the same, and makes it durable. Other rows wait to be linked as
-   * those that are written, and so do all where the file lies or is damaged: nothing in it is believed.
+   * Links what the index shows, as a file says where its vectors are the same, and makes it durable. Other rows wait to
+   * be linked as those that are written, and so do all where the file lies or is damaged: nothing in it is believed.
    */
   async take(path: string): Promise<{ kept: number; relinked: number; left: number; refused?: string }> {
     return JSON.parse(await awaitNative(() => nativeAddon().linkIndex(this.#handle, path)));

@@ -61,8 +61,8 @@ interface EnrichedTable {
 }
 
 /**
- * Makes the vectors of managed indexes, the artifacts of enrichments, and the edges that follow from those: checks what they are made by, and keeps them up with
- * their documents.
+ * Makes the vectors of managed indexes, the artifacts of enrichments, and the edges that follow from those: checks what
+ * they are made by, and keeps them up with their documents.
  */
 export class Enrichment {
   readonly #deps: EnrichmentDeps;

@@ -32,8 +32,9 @@ interface PartRow {
 }
 
 /**
- * Puts the parts of the documents that a frame writes behind their puts and transforms. An unchanged source is not embedded again. Throws
- * `enrichment_failed` for a document that cannot be embedded, and the fault of an embedder as it is.
+ * Puts the parts of the documents that a frame writes behind their puts and transforms. An unchanged source is not
+ * embedded again. Throws `enrichment_failed` for a document that cannot be embedded, and the fault of an embedder as it
+ * is.
  */
 export async function precomputeParts(
   bytes: Uint8Array<ArrayBuffer>,

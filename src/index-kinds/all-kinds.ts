@@ -47,7 +47,10 @@ export function kindOfConfig(config: CheckedIndexConfig): IndexKind<CheckedIndex
   return kind as unknown as IndexKind<CheckedIndexConfig, IndexDefinition>;
 }
 
-/** The enrichments that an index of this configuration is made of: it holds their vectors or texts, or makes its edges of them. */
+/**
+ * The enrichments that an index of this configuration is made of: it holds
+ * their vectors or texts, or makes its edges of them.
+ */
 export function sourceArtifactsOf(config: CheckedIndexConfig): readonly string[] {
   if (config.type === 'full_text') return (config.sources ?? []).map(({ artifact }) => artifact);
   const only = config.type === 'graph' ? config.source?.artifact : vectorArtifactOf(config);

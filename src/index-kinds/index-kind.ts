@@ -63,7 +63,10 @@ export interface IndexKind<Config extends CommonIndexConfig, Definition extends 
   readonly follows: 'documents' | 'parts' | 'text_index';
   /** `schema` maps the fields of full text. */
   define(identity: Identity, config: Config, schema: TableSchema | undefined): Definition;
-  /** The shape that an index must share with an earlier one of its name to take over its vectors; undefined for one of documents. */
+  /**
+   * The shape that an index must share with an earlier one of its name to take
+   * over its vectors; undefined for one of documents.
+   */
   shapeOf(config: Config): string | undefined;
   /** The options by which the engine opens it, beside name, incarnation and whether it is kept in memory. */
   nativeOptions(definition: Definition): object;

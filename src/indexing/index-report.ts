@@ -43,8 +43,9 @@ export interface Readiness {
   complete: boolean;
   /**
    * Why it is not complete: `backfill` (being built), `replay` (rows are still to be read), `publication` (rows were
-   * read and wait for their commit), `damaged` (something stored was, and is left out), `load_failure`, `index_failed`; of an index that the server makes the vectors of also
-   * `enrichment` (documents wait for theirs), `enrichment_retry` and `embedder_unavailable`.
+   * read and wait for their commit), `damaged` (something stored was, and is left out), `load_failure`, `index_failed`;
+   * of an index that the server makes the vectors of also `enrichment` (documents wait for theirs), `enrichment_retry`
+   * and `embedder_unavailable`.
    */
   reasons: string[];
 }

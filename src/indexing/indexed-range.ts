@@ -205,8 +205,8 @@ export class IndexedRange {
   }
 
   /**
-   * Resolves when the indexes have caught up so far that there is room for writes, or when the signal is aborted. `queueBytesMax`:
-   * bytes that may wait in memory for an index, of one who writes faster than any.
+   * Resolves when the indexes have caught up so far that there is room for writes, or when the signal is aborted.
+   * `queueBytesMax`: bytes that may wait in memory for an index, of one who writes faster than any.
    */
   async whenKeepsUp(signal: AbortSignal, queueBytesMax = Number.POSITIVE_INFINITY): Promise<void> {
     let isOpen = true;

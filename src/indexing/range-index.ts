@@ -9,8 +9,9 @@ export interface RangeIndex {
   /** Adds the rows of a document frame; they become visible with the next commit. */
   apply(frame: Uint8Array): Promise<ApplyReport>;
   /**
-   * Makes everything applied so far visible and records `sequence` in the same commit. `leftOut`: where it has changed, the ordinals
-   * of all documents that the commit lacks because what is stored of them was damaged; as durable as the commit.
+   * Makes everything applied so far visible and records `sequence` in the same commit. `leftOut`: where it has changed,
+   * the ordinals of all documents that the commit lacks because what is stored of them was damaged; as durable as the
+   * commit.
    */
   commit(sequence: number, leftOut?: Uint32Array): Promise<void>;
   /** `leftOut` of the commit that it was opened at. */

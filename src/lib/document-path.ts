@@ -19,14 +19,20 @@ export function memberAt(document: unknown, names: readonly string[]): unknown {
   return value;
 }
 
-/** The keys that the member at a dotted path names, itself or as an array, without empty ones; undefined where it holds anything else. */
+/**
+ * The keys that the member at a dotted path names, itself or as an array,
+ * without empty ones; undefined where it holds anything else.
+ */
 export function keysAt(document: unknown, path: string): string[] | undefined {
   const value = memberAt(document, path.split('.')) ?? [];
   const keys = Array.isArray(value) ? value : [value];
   return keys.every((key) => typeof key === 'string') ? keys.filter((key) => key !== '') : undefined;
 }
 
-/** The values at a dotted path of a document, in its order. Arrays are transparent, at the end of the path too; null is no value. */
+/**
+ * The values at a dotted path of a document, in its order. Arrays are
+ * transparent, at the end of the path too; null is no value.
+ */
 export function valuesAt(document: unknown, path: string): unknown[] {
   const found: unknown[] = [];
   collect(document, path.split('.'), found);

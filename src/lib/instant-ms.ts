@@ -4,8 +4,8 @@ const instantMsMax = 8.64e15;
 const dateTime = /^(\d{4}-\d\d-\d\d)[\0-\x7f]([01]\d|2[0-3])(:[0-5]\d):([0-5]\d|60)(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
 
 /**
- * The instant that a member such as `_timestamp` means, as the engine reads it where a document is inserted: RFC 3339, or nanoseconds
- * since 1970, of which too large ones are the last instant there is. Undefined for anything else.
+ * The instant that a member such as `_timestamp` means, as the engine reads it where a document is inserted: RFC 3339,
+ * or nanoseconds since 1970, of which too large ones are the last instant there is. Undefined for anything else.
  */
 export function instantMs(value: unknown): number | undefined {
   if (typeof value === 'number') return Math.max(-instantMsMax, Math.min(instantMsMax, Math.floor(value / 1e6)));

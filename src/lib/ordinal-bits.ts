@@ -1,4 +1,7 @@
-/** Sets of ordinals: a bit for each, the first in the lowest bit of the first byte. Ordinals behind the last byte are not in it. */
+/**
+ * Sets of ordinals: a bit for each, the first in the lowest bit of the first
+ * byte. Ordinals behind the last byte are not in it.
+ */
 export function hasOrdinal(bits: Uint8Array, ordinal: number): boolean {
   return (((bits[Math.floor(ordinal / 8)] ?? 0) >> (ordinal % 8)) & 1) === 1;
 }

@@ -4,8 +4,8 @@ import type { Clock } from './clock.ts';
 const stepMs = 1_000;
 
 /**
- * Monotonic time without that in which this process stood still: stopped by a signal, or frozen with its machine. What others owe it
- * by a deadline may have come meanwhile, or they stood still as well.
+ * Monotonic time without that in which this process stood still: stopped by a signal, or frozen with its machine. What
+ * others owe it by a deadline may have come meanwhile, or they stood still as well.
  */
 export class RunningTime {
   readonly #clock: Clock;

@@ -85,7 +85,10 @@ function variantOf(stem: string): string {
   return ggufType.exec(stem)?.[1]?.toLowerCase() ?? 'full';
 }
 
-/** Weights by variant: `i8`, `f16`, a type of GGUF files such as `q4_k_m`, else `full`, as their names say. Throws where two files have the same right. */
+/**
+ * Weights by variant: `i8`, `f16`, a type of GGUF files such as `q4_k_m`, else `full`, as
+ * their names say. Throws where two files have the same right.
+ */
 export function variantsOf(files: readonly string[]): Record<string, string> {
   const variants: Record<string, string> = {};
   for (const file of files) {

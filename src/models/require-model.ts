@@ -8,8 +8,8 @@ import type { ModelRegistry } from './model-registry.ts';
 export interface ModelSource {
   /**
    * The model of that kind and name, its eight-bit variant where one is installed. Throws `ServiceError`:
-   * `model_not_found`, `model_not_supported` for one of another kind, `model_load_failed` with the reason where its files are refused, or `model_loading` with a time to
-   * retry while it is downloading.
+   * `model_not_found`, `model_not_supported` for one of another kind, `model_load_failed` with the reason where its
+   * files are refused, or `model_loading` with a time to retry while it is downloading.
    */
   require(kind: ModelKind, name: string): InstalledModel;
 }

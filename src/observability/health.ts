@@ -1,10 +1,11 @@
 /**
- * Kinds of faults that stand for a while. Each is a label of metrics, so the list is closed:
- * `disk_full`, `disk_read_only` and `disk_failed` concern the disk; `file_damaged` a file of documents or the catalog;
- * `log_damaged` a write-ahead log that lacks acknowledged writes; `documents_damaged` single rows; `redo_pending` a
- * committed write that a range has yet to take; `writes_refused` the file of a range, or the catalog, that takes no writes while the
- * disk takes others; `index_failed` an index that a fault has closed; `index_unwritten` an index whose checkpoint cannot be written, and
- * that is searched all the same; `audit_failed` the audit log, which lacks lines or has outgrown its bounds.
+ * Kinds of faults that stand for a while. Each is a label of metrics, so the list is closed: `disk_full`,
+ * `disk_read_only` and `disk_failed` concern the disk; `file_damaged` a file of documents or the catalog; `log_damaged`
+ * a write-ahead log that lacks acknowledged writes; `documents_damaged` single rows; `redo_pending` a committed write
+ * that a range has yet to take; `writes_refused` the file of a range, or the catalog, that takes no writes while the
+ * disk takes others; `index_failed` an index that a fault has closed; `index_unwritten` an index whose checkpoint
+ * cannot be written, and that is searched all the same; `audit_failed` the audit log, which lacks lines or has outgrown
+ * its bounds.
  */
 export const faultKinds = [
   'disk_full',

@@ -8,8 +8,8 @@ interface MetricsServer {
 }
 
 /**
- * The second listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, nothing else. Throws an `Error` with a sentence for a port that
- * cannot be opened.
+ * The second listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, nothing else. Throws an `Error` with a sentence for
+ * a port that cannot be opened.
  */
 export function startMetricsServer(host: string, port: number, metrics: Metrics, readiness: Readiness): MetricsServer {
   try {

@@ -14,8 +14,9 @@ interface Stream {
 }
 
 /**
- * The standard error stream, for the lines of the log. Lines that it does not take are lost, and nothing else: the reader of a pipe
- * may be slow, stand still or be gone, and the log may be a file on the very disk whose being full it is to tell of.
+ * The standard error stream, for the lines of the log. Lines that it does not take are lost, and nothing else: the
+ * reader of a pipe may be slow, stand still or be gone, and the log may be a file on the very disk whose being full it
+ * is to tell of.
  */
 class StandardError {
   #stream: Stream | undefined;
@@ -58,8 +59,9 @@ export function writeToStandardError(line: string): boolean {
 }
 
 /**
- * The process would stand still with the reader of a full pipe. Whether writes wait is said for all that have the pipe open alike,
- * so it is opened once more. A socket, as of journald, cannot be, nor can a pipe of another user: it is asked before each write.
+ * The process would stand still with the reader of a full pipe. Whether writes wait is said for all that have the pipe
+ * open alike, so it is opened once more. A socket, as of journald, cannot be, nor can a pipe of another user: it is
+ * asked before each write.
  */
 function withoutWaiting(descriptor: number): Stream {
   const status = fstatSync(descriptor);

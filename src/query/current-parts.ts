@@ -26,8 +26,9 @@ interface PartFacts<Document> {
 }
 
 /**
- * Tells which parts of these documents were made of them as they are. One that was made of an earlier version stays until it is made again,
- * and may tell what was hidden from a caller then. Asked within the instant in which the parts are read.
+ * Tells which parts of these documents were made of them as they are. One that was made of an earlier version stays
+ * until it is made again, and may tell what was hidden from a caller then. Asked within the instant in which the parts
+ * are read.
  */
 export function currentParts(
   range: PartsRange,

@@ -48,8 +48,8 @@ export class IndexedBodies {
   readonly #read = new WeakMap<ReadDocument, ReadTexts>();
 
   /**
-   * `texts`: those that the index holds. `hides`: some documents are hidden from the caller. A text of an earlier version of a document
-   * may be of one that was hidden, and is then left out.
+   * `texts`: those that the index holds. `hides`: some documents are hidden from the caller. A text of an earlier
+   * version of a document may be of one that was hidden, and is then left out.
    */
   constructor(texts: readonly MadeText[], { hides }: { hides: boolean }) {
     this.#texts = texts;
@@ -129,7 +129,10 @@ export class IndexedBodies {
     return ({ ordinal }) => Math.max(0, ...changes.map((of) => of.get(ordinal) ?? 0));
   }
 
-  /** By which change a document that was read, or the newest of its texts, came to be; infinite where an index may have it otherwise. */
+  /**
+   * By which change a document that was read, or the newest of its texts, came to
+   * be; infinite where an index may have it otherwise.
+   */
   sequenceOf(document: ReadDocument): number {
     const read = this.#read.get(document);
     return read?.isLacking ? Number.POSITIVE_INFINITY : Math.max(document.sequence, read?.sequence ?? 0);

@@ -26,7 +26,10 @@ export class QueryDeadline implements Disposable {
     throw new ServiceError('query_timeout', 'the time of the query was over before all of its rows were looked at');
   }
 
-  /** Aborted with `query_timeout` when the time is over, and when the caller leaves. Made at the first call: few queries need it. */
+  /**
+   * Aborted with `query_timeout` when the time is over, and when the caller
+   * leaves. Made at the first call: few queries need it.
+   */
   signal(): AbortSignal {
     if (this.#signal) return this.#signal;
     const late = new AbortController();

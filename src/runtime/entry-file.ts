@@ -1,6 +1,9 @@
 import { basename, join } from 'node:path';
 
-/** The folder of the bundle that runs. Every file of a bundle begins with it (`scripts/bundle.ts`); it is absent where the sources run. */
+/**
+ * The folder of the bundle that runs. Every file of a bundle begins with it
+ * (`scripts/bundle.ts`); it is absent where the sources run.
+ */
 declare const SUNDEW_BUNDLE: string | undefined;
 
 /**

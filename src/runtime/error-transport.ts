@@ -1,7 +1,10 @@
 import { isErrorCode } from '../protocol/error-codes.ts';
 import { ServiceError, type ServiceErrorOptions } from '../protocol/service-error.ts';
 
-/** An error as it crosses between threads: code, message, members that are texts, details, cause and stack survive, the class as far as known. */
+/**
+ * An error as it crosses between threads: code, message, members that are texts,
+ * details, cause and stack survive, the class as far as known.
+ */
 export interface TransportedError {
   name: string;
   message: string;

@@ -6,8 +6,9 @@ import { notStarted } from './start-child.ts';
 const descriptorsOfStart = 16;
 
 /**
- * Starts a worker thread; `source` comes from `new URL('./name.worker.ts', import.meta.url)`. Throws `unavailable` where there is no
- * room for it. Descriptors are counted before: the runtime ends the whole process where a thread gets none.
+ * Starts a worker thread; `source` comes from `new URL('./name.worker.ts', import.meta.url)`. Throws `unavailable`
+ * where there is no room for it. Descriptors are counted before: the runtime ends the whole process where a thread gets
+ * none.
  */
 export function startWorker(source: URL, name: string): Worker {
   if (!canOpen(descriptorsOfStart)) throw notStarted(`the thread "${name}"`);

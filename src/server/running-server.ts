@@ -21,7 +21,10 @@ export interface RunningServer {
   readonly firstKey?: string | undefined;
   /** The fields of the log line when it is ready. */
   readonly facts: Readonly<Record<string, string>>;
-  /** Not ready at once; after the delay of a stop no new requests; waits for those in flight at most so long. Requests still open then are cut. */
+  /**
+   * Not ready at once; after the delay of a stop no new requests; waits for those in
+   * flight at most so long. Requests still open then are cut.
+   */
   drain(deadlineMs: number): Promise<void>;
   /** Closes every service, the last one the data directory. */
   stop(): Promise<void>;

@@ -140,8 +140,9 @@ export class Storage {
   }
 
   /**
-   * Opens a range of the catalog, or returns the open one. `packsBodies`: what is written to it is packed with dictionaries of
-   * its own; not for relational tables, whose columns SQLite reads in the bodies. Fails with `data_corrupted` when its log is damaged.
+   * Opens a range of the catalog, or returns the open one. `packsBodies`: what is written to it is packed with
+   * dictionaries of its own; not for relational tables, whose columns SQLite reads in the bodies. Fails with
+   * `data_corrupted` when its log is damaged.
    */
   async openRange(rangeId: RangeId, ttl: RangeTtl = {}, packsBodies = false): Promise<RangeReader> {
     const request = { rangeId, ttl, packsBodies };

@@ -96,7 +96,10 @@ function translateFileError(error: unknown): unknown {
   return isSync ? storageFailed(error) : notNow('a file of the data directory cannot be changed now', error);
 }
 
-/** A change that was not carried out. Where the disk takes others it is `ofFile`: nothing is lost, and the next attempt may work. */
+/**
+ * A change that was not carried out. Where the disk takes others it is
+ * `ofFile`: nothing is lost, and the next attempt may work.
+ */
 function probe(error: SQLiteError, path: string, ofFile: ServiceError): ServiceError {
   try {
     probeDisk(path);

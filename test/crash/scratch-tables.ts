@@ -6,7 +6,10 @@ const documents: Record<string, JsonDocument> = Object.fromEntries(
   ['!a', 'm', '~z'].map((key) => [key, { owner: -1, n: 0, words: 'kelp', unique: `s${key.charCodeAt(0)}` }]),
 );
 
-/** A client that creates tables, fills them, gives them an index, and drops it all again while others write: the catalog under load. */
+/**
+ * A client that creates tables, fills them, gives them an index, and drops it
+ * all again while others write: the catalog under load.
+ */
 export class ScratchTables {
   readonly #model: DocumentModel;
   #serial = 0;

@@ -47,7 +47,10 @@ describe('A02: the time of a refusal', () => {
   /** A share above this one tells two headers apart. */
   const toldApart = 0.6;
 
-  /** How often the first header took longer than the second one, of pairs in an order that alternates: 0.5 where neither is told apart. */
+  /**
+   * How often the first header took longer than the second one, of pairs in an
+   * order that alternates: 0.5 where neither is told apart.
+   */
   function slowerShare(first: string, second: string, authenticator: CatalogAuthenticator): number {
     let client = 0;
     // Each from an address of its own, so that the throttle stays out of it.

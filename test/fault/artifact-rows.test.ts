@@ -9,7 +9,10 @@ setDefaultTimeout(180_000);
 
 /** `ENRICHED_DOCUMENTS=20000` for the figure. */
 const documents = Number(process.env.ENRICHED_DOCUMENTS ?? 200);
-/** The work that a kill repeats: `producerBatchItems` answers, and `enrichmentBatchItems` chunks with those of the document that fills the batch. */
+/**
+ * The work that a kill repeats: `producerBatchItems` answers, and `enrichmentBatchItems`
+ * chunks with those of the document that fills the batch.
+ */
 const answersInFlight = 8;
 const chunksOfOne = 2;
 const chunksInFlight = 64 + chunksOfOne;

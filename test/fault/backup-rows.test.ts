@@ -239,7 +239,8 @@ describe('a server killed in the middle of a restore', () => {
         expect((await server.ended).signal).toBe('SIGKILL');
       }
       {
-        // The one that is overtaken stages the table once more: that of the large backup, but on a busy machine it may come first.
+        // The one that is overtaken stages the table once more: that of the large backup, but on a busy machine it may
+        // come first.
         await using server = await place.start({ ...options, failpoint: 'restore.after-stage:2' });
         const ends = ['1', '2'].map((id) => endOfRestore(sender(server.url), id));
         await Promise.race([server.ended, Promise.allSettled(ends)]);

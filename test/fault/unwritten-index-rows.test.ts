@@ -51,7 +51,10 @@ class Model {
     }
   }
 
-  /** Asks every index for the documents of each word, counts, and looks documents up. Fails at any refusal and any other answer. */
+  /**
+   * Asks every index for the documents of each word, counts, and looks
+   * documents up. Fails at any refusal and any other answer.
+   */
   async check(): Promise<void> {
     expect(await this.wire.count('t')).toBe(this.#words.size);
     for (const [at, word] of words.entries()) {
@@ -304,7 +307,8 @@ describe('a sync that fails in a checkpoint', () => {
         await using server = await place.start({ shadow });
         const wire = new WireClient(server.url);
         await wire.createTable('t', { indexes: { v: { ...indexes.v, dimension } } });
-        // A graph is made of them once nothing is written, and a checkpoint of the index's own, with nobody to hear that it fails.
+        // A graph is made of them once nothing is written, and a checkpoint of the index's own, with nobody to hear
+        // that it fails.
         const fault = place.control.arm({ calls: ['sync'], path: '.rows$', action, times: 1 });
         const inserts = Array.from({ length: 3_000 }, (_, at) => [`k${at}`, { _embeddings: { v: vectorOf(at) } }]);
         const batch = { inserts: Object.fromEntries(inserts), sync_level: 'full_index' };

@@ -11,7 +11,10 @@ import { debianEdges, wordnetEdges } from '../support/graph/real-graphs.ts';
 import { bodyOf, openTestDatabase, testCaller } from '../support/open-test-database.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Edges, traversals, paths, patterns and algorithms of two real graphs over three ranges, beside the plainest algorithms over lists of edges. */
+/**
+ * Edges, traversals, paths, patterns and algorithms of two real graphs over three
+ * ranges, beside the plainest algorithms over lists of edges.
+ */
 
 const directory = new TemporaryDirectory();
 const owner = testCaller();

@@ -7,8 +7,8 @@ import { FaultControl, type FaultRule } from '../support/fault/fault-control.ts'
 import { until } from '../support/fault/until.ts';
 import { createTable, documentOf, frameOf, group } from './storage-fixture.ts';
 
-// usage: disk-fault-child DIRECTORY CONTROL [RESERVE BYTES], under the fault library. Reads steps as JSON lines from standard input
-// and answers each with a JSON line.
+// usage: disk-fault-child DIRECTORY CONTROL [RESERVE BYTES], under the fault library. Reads steps as JSON lines from
+// standard input and answers each with a JSON line.
 export type FaultStep =
   | { do: 'arm'; rule: FaultRule }
   | { do: 'disarm' }

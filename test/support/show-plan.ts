@@ -2,8 +2,9 @@ import type { BoolNode, PlanNode } from '../../src/query/plan/plan-nodes.ts';
 import type { Fuzziness } from '../../src/query/plan/word-plan-nodes.ts';
 
 /**
- * A plan node on one line, for tables of expectations: `title:soup^2`, `"a b"~3`, `pre*`, `year[gte=1 lt=9]`,
- * `all`, `none`, `exists(f)`, `word~1`, `wild(a?b)`, `/re/`, `f:near(lon,lat meters)`; a bool is `(+must ~should/min -mustNot #filter)`.
+ * A plan node on one line, for tables of expectations: `title:soup^2`, `"a b"~3`, `pre*`, `year[gte=1 lt=9]`, `all`,
+ * `none`, `exists(f)`, `word~1`, `wild(a?b)`, `/re/`, `f:near(lon,lat meters)`; a bool is `(+must ~should/min -mustNot
+ * #filter)`.
  */
 export function showPlan(node: PlanNode): string {
   switch (node.kind) {

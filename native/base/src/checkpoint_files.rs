@@ -4,9 +4,10 @@
 //! Files that it does not name are removed afterwards, or by the next `open`. So a crash at any point leaves the older or
 //! the newer checkpoint.
 //!
-//! A checkpoint that cannot be written is given up, with its files, and another one may follow. After a sync that failed none
-//! does: the system may have dropped what it could not write, and report the next sync of the same files as done. The index is
-//! opened again at the checkpoint that is in place, and that one is written and renamed once more: the files that it names were synced before.
+//! A checkpoint that cannot be written is given up, with its files, and another one may follow. After a sync that
+//! failed none does: the system may have dropped what it could not write, and report the next sync of the same files as
+//! done. The index is opened again at the checkpoint that is in place, and that one is written and renamed once more:
+//! the files that it names were synced before.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -29,8 +30,8 @@ const CHECKPOINT_DRAFT: &str = "checkpoint.json.draft";
 const CHECKPOINT_FORMAT: u32 = 1;
 const READ_BYTES: usize = 256 * 1024;
 
-/// Directories in which this process has renamed a draft and not accepted it: whether the checkpoint that is in place is durable is
-/// not known.
+/// Directories in which this process has renamed a draft and not accepted it: whether the checkpoint that is in place
+/// is durable is not known.
 static IN_DOUBT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 
 fn in_doubt() -> MutexGuard<'static, HashSet<PathBuf>> {
@@ -117,11 +118,11 @@ pub struct CheckpointFiles<State> {
 }
 
 impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
-    /// Reads the last checkpoint of a directory, which is made where it is missing, and removes what it does not name. `fingerprint`
-    /// changes with the format of the files and with options that they depend on.
+    /// Reads the last checkpoint of a directory, which is made where it is missing, and removes what it does not name.
+    /// `fingerprint` changes with the format of the files and with options that they depend on.
     ///
-    /// Errors: `index_damaged`, `index_incompatible` (the remedy for both is an empty directory), and those of `io_failed` where the
-    /// checkpoint is in doubt and cannot be made durable.
+    /// Errors: `index_damaged`, `index_incompatible` (the remedy for both is an empty directory), and those of
+    /// `io_failed` where the checkpoint is in doubt and cannot be made durable.
     pub fn open(root: &Path, fingerprint: String) -> Result<Self, EngineError> {
         fs::create_dir_all(root).map_err(io_failed("create the index directory"))?;
         let (left_out, is_in_doubt) = (Vec::new(), Cell::new(false));
@@ -205,8 +206,8 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         self.left_out = ordinals;
     }
 
-    /// To be called before the first file of a checkpoint is written. Fails behind a draft that was not accepted: whether it counts is
-    /// not known, so its files stay as they are until the index is opened again.
+    /// To be called before the first file of a checkpoint is written. Fails behind a draft that was not accepted:
+    /// whether it counts is not known, so its files stay as they are until the index is opened again.
     pub fn begin(&self) -> Result<(), EngineError> {
         if self.is_in_doubt.get() {
             return Err(EngineError::internal("the last checkpoint was not synced: the index is to be opened again"));
@@ -273,8 +274,8 @@ impl<State: Serialize + DeserializeOwned> CheckpointFiles<State> {
         failpoint::hit("checkpoint-files.after-removal");
     }
 
-    /// A checkpoint could not be written: removes what there is of it, so that it takes no room. Files are left of which `is_in_use`
-    /// says that they are.
+    /// A checkpoint could not be written: removes what there is of it, so that it takes no room. Files are left of
+    /// which `is_in_use` says that they are.
     pub fn give_up(&self, is_in_use: &dyn Fn(&str) -> bool) {
         self.remove_strays(&|name| name != CHECKPOINT_DRAFT && is_in_use(name));
     }

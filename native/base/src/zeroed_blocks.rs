@@ -1,5 +1,5 @@
-//! Zeroed blocks of a MiB that are mostly not written. An allocator that takes them out of its own memory clears them whole, whatever
-//! is written; here the system gives the pages that are written, and takes them back at once.
+//! Zeroed blocks of a MiB that are mostly not written. An allocator that takes them out of its own memory clears them
+//! whole, whatever is written; here the system gives the pages that are written, and takes them back at once.
 
 use std::alloc::Layout;
 use std::ptr;

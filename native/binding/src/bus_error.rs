@@ -1,6 +1,6 @@
-//! A page of a mapped file that its disk does not give, or that is behind the file's end since somebody cut it, cannot be answered
-//! with an error: the thread that reads it gets SIGBUS. The process then ends with a sentence and the exit code of a data
-//! directory that failed, and finds at its next start which file it is.
+//! A page of a mapped file that its disk does not give, or that is behind the file's end since somebody cut it, cannot
+//! be answered with an error: the thread that reads it gets SIGBUS. The process then ends with a sentence and the exit
+//! code of a data directory that failed, and finds at its next start which file it is.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,16 +1,17 @@
-//! Machine code in memory of huge pages. A request runs through code all over the runtime and the addon, some 90 MB of it,
-//! after the search before it has pushed that code's translations out of the TLB: with pages of 2 MiB there are few of them.
-//! Files are mapped in small pages, so the code is copied to anonymous memory that then takes the place of the mapping. ClickHouse
-//! (`remap_executable`), Node.js (`--use-largepages`) and HHVM do the same.
+//! Machine code in memory of huge pages. A request runs through code all over the runtime and the addon, some 90 MB of
+//! it, after the search before it has pushed that code's translations out of the TLB: with pages of 2 MiB there are few
+//! of them. Files are mapped in small pages, so the code is copied to anonymous memory that then takes the place of the
+//! mapping. ClickHouse (`remap_executable`), Node.js (`--use-largepages`) and HHVM do the same.
 
 use std::ffi::c_void;
 use std::fs::read_to_string;
 use std::ops::Range;
 use std::ptr;
 
-/// Moves the code of the process. Answers the bytes that lie in huge pages now: none where the system gives no such pages (it is told not
-/// to, is older than Linux 6.1, or has no memory in one piece). What cannot be moved stays as it is, which is slower and not wrong.
-/// Other threads may run the code meanwhile. Moved memory is the process's own, and no longer shared with the file.
+/// Moves the code of the process. Answers the bytes that lie in huge pages now: none where the system gives no such
+/// pages (it is told not to, is older than Linux 6.1, or has no memory in one piece). What cannot be moved stays as it
+/// is, which is slower and not wrong. Other threads may run the code meanwhile. Moved memory is the process's own, and
+/// no longer shared with the file.
 pub fn move_code() -> usize {
     let Some(page) = huge_page_bytes() else { return 0 };
     let Ok(mappings) = read_to_string("/proc/self/maps") else { return 0 };
@@ -45,8 +46,8 @@ fn file_code(line: &str) -> Option<Range<usize>> {
 /// `range` begins and ends at huge pages.
 fn move_range(range: &Range<usize>, page: usize) -> bool {
     let Some(copy) = Copy::reserve(range.len(), page) else { return false };
-    // SAFETY: code is readable and nobody writes it; `copy` has as many bytes, which nobody else knows. The last call puts the same bytes at
-    // the same addresses in one step: a thread that runs there faults and waits for it.
+    // SAFETY: code is readable and nobody writes it; `copy` has as many bytes, which nobody else knows. The last call
+    // puts the same bytes at the same addresses in one step: a thread that runs there faults and waits for it.
     unsafe {
         ptr::copy_nonoverlapping(range.start as *const u8, copy.start.cast(), copy.len);
         if libc::madvise(copy.start, copy.len, libc::MADV_COLLAPSE) != 0

@@ -35,7 +35,8 @@ pub fn match_names(env: Env, pattern: String, names: Vec<String>) -> napi::Resul
     call(&env, || sundew_engine::name_pattern::match_names(&pattern, &names))
 }
 
-/// Moves the machine code of the process to huge pages of memory. Answers the bytes that lie there now: 0 where the system has no such pages.
+/// Moves the machine code of the process to huge pages of memory. Answers the bytes that lie there now: 0 where the
+/// system has no such pages.
 #[napi]
 pub fn move_code_to_huge_pages() -> Started<(), f64> {
     EngineTask::start((), |()| {

@@ -7,7 +7,8 @@ use std::ptr;
 use mimalloc::MiMalloc;
 use sundew_base::zeroed_blocks::{BLOCK_BYTES, ZeroedBlocks};
 
-/// mimalloc, which keeps the pages that the commit of a document frees for the next one, but for blocks of zeros that are mostly not written.
+/// mimalloc, which keeps the pages that the commit of a document frees for the next one, but for blocks of zeros that
+/// are mostly not written.
 struct Allocator;
 
 #[global_allocator]
@@ -15,7 +16,8 @@ static ALLOCATOR: Allocator = Allocator;
 
 static ZEROED: ZeroedBlocks = ZeroedBlocks::new();
 
-// SAFETY: each block goes back to the one of the two that it came from, and a block of zeros has as many bytes as it was asked for.
+// SAFETY: each block goes back to the one of the two that it came from, and a block of zeros has as many bytes as it
+// was asked for.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's, as in what follows.

@@ -18,9 +18,10 @@ use crate::owned_array::OwnedArray;
 /// One page of hits, in order. Members of text are there when the plan asks for them.
 #[napi(object, object_from_js = false)]
 pub struct NativeHits {
-    /// Of each hit: position of its index among the handles of the query, ordinal, version of the document that matched,
-    /// score, distance by the first dense leg that found it (NaN without one), what each of `legs` scored it (NaN
-    /// where that one did not find it), and which of its vectors each of `legs` found (NaN also for text). In one array, because each array costs as much as all that is in it.
+    /// Of each hit: position of its index among the handles of the query, ordinal, version of the document that
+    /// matched, score, distance by the first dense leg that found it (NaN without one), what each of `legs` scored it
+    /// (NaN where that one did not find it), and which of its vectors each of `legs` found (NaN also for text). In one
+    /// array, because each array costs as much as all that is in it.
     #[napi(ts_type = "Float64Array")]
     pub numbers: OwnedArray<f64>,
     pub total: f64,

@@ -41,8 +41,8 @@ pub struct SearchReport {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct VectorHits {
-    /// Best first, each document once, by the nearest of its vectors; equal scores by ordinal. Sparse and exact searches also answer what ties with the last hit, so that
-    /// the caller can break ties by key.
+    /// Best first, each document once, by the nearest of its vectors; equal scores by ordinal. Sparse and exact
+    /// searches also answer what ties with the last hit, so that the caller can break ties by key.
     pub hits: Vec<VectorHit>,
     /// The time was over before everything was looked at.
     pub is_partial: bool,

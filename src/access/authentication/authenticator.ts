@@ -37,8 +37,8 @@ interface Deps {
 }
 
 /**
- * Checks credentials against the users and keys of the catalog. The session of a credential that was right is remembered under the
- * SHA-256 of the header until `forget`: at every change of access.
+ * Checks credentials against the users and keys of the catalog. The session of a credential that was right is
+ * remembered under the SHA-256 of the header until `forget`: at every change of access.
  */
 export class CatalogAuthenticator implements Authenticator {
   readonly #deps: Deps;

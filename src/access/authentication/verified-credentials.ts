@@ -23,10 +23,11 @@ const entryWords = 1 << entryShift;
 const digestWords = entryWords - 1;
 
 /**
- * Headers that were right, by their SHA-256; the headers themselves are not kept. Every request asks it, and with thousands of keys
- * a search costs what it misses in the caches of the processor. So the hash table, with linear probing, is of small places, which
- * stay in the caches, and an entry is one line of flat memory, no object of its own. A digest is its own hash, and all bits that
- * are kept of it are compared, in a time that does not depend on where they differ.
+ * Headers that were right, by their SHA-256; the headers themselves are not kept. Every request asks it, and with
+ * thousands of keys a search costs what it misses in the caches of the processor. So the hash table, with linear
+ * probing, is of small places, which stay in the caches, and an entry is one line of flat memory, no object of its own.
+ * A digest is its own hash, and all bits that are kept of it are compared, in a time that does not depend on where they
+ * differ.
  */
 export class VerifiedCredentials {
   readonly #clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;

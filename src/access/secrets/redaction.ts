@@ -1,7 +1,10 @@
 /** Shorter values are words that a text may have by chance. */
 export const redactedCharsMin = 4;
 
-/** A text without these values, also where it has them as they are written in URLs, in forms, in JSON or in base64, alone or within a longer text. */
+/**
+ * A text without these values, also where it has them as they are written in URLs, in
+ * forms, in JSON or in base64, alone or within a longer text.
+ */
 export function redacted(text: string, values: readonly string[]): string {
   const forms = new Set(values.flatMap(writtenForms).filter((form) => form !== ''));
   const longestFirst = [...forms].sort((left, right) => right.length - left.length);

@@ -32,7 +32,10 @@ const membersBytesMax = 64 * 1_024;
 
 const encoder = new TextEncoder();
 
-/** Everything of a document's line that stands before the document, which is the last member: it is copied as it is and never parsed. */
+/**
+ * Everything of a document's line that stands before the document, which is the
+ * last member: it is copied as it is and never parsed.
+ */
 export function documentHead(document: Omit<ArchivedDocument, 'body'>): string {
   const { ordinal, key, version, ttlBaseMs, writtenMs, parts } = document;
   let head = `{"id":${ordinal},"key":${JSON.stringify(key)},"version":${version}`;

@@ -23,7 +23,10 @@ interface LinksOfRange {
   readonly files: readonly LinksFile[];
 }
 
-/** Bytes of vectors that may wait for links, as in an index that is written to. Indexes with no more are linked after the restore. */
+/**
+ * Bytes of vectors that may wait for links, as in an index that is written to.
+ * Indexes with no more are linked after the restore.
+ */
 const waitingBytesMax = 256 * 1_024 * 1_024;
 
 /** Has the indexes that links come for wait for them with all of their rows. */
@@ -36,8 +39,9 @@ export async function holdForLinks({ table, rangeId, files }: LinksOfRange, sign
 }
 
 /**
- * Gives the vectors of a range, which shows all of them, the links that they had when they were backed up. Those of an index that the
- * table has no more, or that has few, are not read. Throws `backup_corrupted`, and what the location throws.
+ * Gives the vectors of a range, which shows all of them, the links that they had when they were backed up. Those of an
+ * index that the table has no more, or that has few, are not read. Throws `backup_corrupted`, and what the location
+ * throws.
  */
 export async function takeLinks(
   { directory, onLinked }: LinksDeps,

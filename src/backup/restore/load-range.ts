@@ -40,8 +40,8 @@ const liveRows = 1_024;
 /** Bytes that wait in memory for an index before the load waits, which is faster than any. */
 const queueBytesMax = 16 * 1_024 * 1_024;
 /**
- * Bytes of rows behind which what their lines have left in JavaScript is collected, in some 20 ms. By itself a collection comes later: it
- * is paced by the heap, and much of this are buffers, which lie outside.
+ * Bytes of rows behind which what their lines have left in JavaScript is collected, in some 20 ms. By itself a
+ * collection comes later: it is paced by the heap, and much of this are buffers, which lie outside.
  */
 const collectedBytes = 16 * 1_024 * 1_024;
 const encoder = new TextEncoder();

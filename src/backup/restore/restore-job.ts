@@ -181,7 +181,10 @@ export class RestoreJob implements JobHandler {
     }
   }
 
-  /** Another table has the name since, with versions that the staged one would give again: the next attempt builds it above them. */
+  /**
+   * Another table has the name since, with versions that the staged one would
+   * give again: the next attempt builds it above them.
+   */
   async #overtaken(staged: Table, error: unknown): Promise<never> {
     if (error instanceof ServiceError && error.code === 'transaction_conflict') {
       await this.#deps.tables.dropStaged(staged.name);

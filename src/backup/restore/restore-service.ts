@@ -155,8 +155,8 @@ export class RestoreService {
 }
 
 /**
- * Whether the caller could have asked for the restore. That it was its own says nothing: another key of the same user may be allowed
- * less, and the user less than then.
+ * Whether the caller could have asked for the restore. That it was its own says nothing: another key of the same user
+ * may be allowed less, and the user less than then.
  */
 function maySee({ state: { tableName } }: ShownRestore, caller: Caller): boolean {
   const { principal, rowFilter } = caller;

@@ -10,7 +10,10 @@ export interface RestoredTable {
   status: 'waiting' | 'published' | 'skipped' | 'failed';
   /** Tables of one number name each other's rows: they are published one behind the other. */
   group?: number;
-  /** The staged table that has all of its documents, and whose ranges no longer tell how far they were loaded; one that is staged later is another. */
+  /**
+   * The staged table that has all of its documents, and whose ranges no longer tell how
+   * far they were loaded; one that is staged later is another.
+   */
   loadedTableId?: number;
   /** Of one that failed. */
   code?: string;
@@ -46,7 +49,10 @@ export const cancelled = { code: 'cancelled', error: 'the restore was cancelled'
 type RestorePhase = JobRecord['phase'];
 type RestoreEvent = 'started' | 'cancel' | 'boundary' | 'table failed' | 'all published' | 'fatal';
 
-/** The next step of a restore: it goes on as it is, or is in another phase from then on. `ignore`: the event means nothing there. */
+/**
+ * The next step of a restore: it goes on as it is, or is in another phase from
+ * then on. `ignore`: the event means nothing there.
+ */
 type Step = RestorePhase | 'stay' | 'ignore';
 
 /**

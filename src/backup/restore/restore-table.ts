@@ -32,7 +32,10 @@ export interface RestoreDeps {
 
 /** As many versions are left for the writes of a restored table; `sequenceAt` stays below. */
 const versionsMax = 2 ** 52;
-/** Versions of a restored table begin above those of the backup, and above those that a table gives while it is being replaced. */
+/**
+ * Versions of a restored table begin above those of the backup, and above
+ * those that a table gives while it is being replaced.
+ */
 const versionsAhead = 1_000_000_000;
 
 /**

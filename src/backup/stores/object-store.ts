@@ -12,13 +12,17 @@ export interface ObjectWriter {
 export type Creation = 'created' | 'exists';
 
 /**
- * Where the files of backups are: a folder, or a prefix in a bucket. Names are of letters, digits, `.`, `_`, `-`, with `/`
- * between folders. What fails is `location_unavailable`; with `isUnknown` in its details nobody knows whether the object is there.
+ * Where the files of backups are: a folder, or a prefix in a bucket. Names are of letters, digits, `.`, `_`, `-`, with
+ * `/` between folders. What fails is `location_unavailable`; with `isUnknown` in its details nobody knows whether the
+ * object is there.
  */
 export interface ObjectStore {
   /** Replaces nothing: the names of a backup's payload are never given twice. */
   open(name: string): Promise<ObjectWriter>;
-  /** Writes a small object whole, unless there is one of its name. Durable when it resolves, as is what was closed in its folder. */
+  /**
+   * Writes a small object whole, unless there is one of its name. Durable when
+   * it resolves, as is what was closed in its folder.
+   */
   create(name: string, bytes: Uint8Array): Promise<Creation>;
   /** Bytes from `from` up to but not including `to`, fewer at the end of the object; undefined when there is none. */
   read(name: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer> | undefined>;

@@ -20,7 +20,10 @@ export function objectOf(text: string, where: string): WrittenJson {
   throw new ConfigError(`${where} must be a JSON object`);
 }
 
-/** The text of an object with these members, but for undefined ones, behind those of `first`. A member of both is there twice, which servers refuse. */
+/**
+ * The text of an object with these members, but for undefined ones, behind those of
+ * `first`. A member of both is there twice, which servers refuse.
+ */
 export function bodyText(members: Readonly<Record<string, unknown>>, first = new WrittenJson('{}')): string {
   const before = first.text.slice(1, -1).trim();
   const given = Object.entries(members).filter(([, value]) => value !== undefined);

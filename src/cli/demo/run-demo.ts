@@ -32,9 +32,9 @@ const definition = {
 };
 
 /**
- * Loads WordNet's glosses through the public interface, searches them in six ways, the last with their pointers, and follows these. With `url` it uses that server and
- * leaves the table there; without, it starts a server of its own in a temporary directory and removes both at the end.
- * Throws `DemoError` with one sentence for a person.
+ * Loads WordNet's glosses through the public interface, searches them in six ways, the last with their pointers, and
+ * follows these. With `url` it uses that server and leaves the table there; without, it starts a server of its own in a
+ * temporary directory and removes both at the end. Throws `DemoError` with one sentence for a person.
  */
 export async function runDemo(options: { url: string | undefined; terminal: Terminal; clock: Clock }): Promise<void> {
   const { terminal, clock } = options;

@@ -20,8 +20,8 @@ export function namesHost(patterns: readonly string[], url: URL): boolean {
 }
 
 /**
- * Whether a value that is for these hosts may be sent to the address. Plain HTTP shows it to everybody on the way: beyond the machine
- * itself it takes a pattern with its port, or `any`.
+ * Whether a value that is for these hosts may be sent to the address. Plain HTTP shows it to everybody on the way:
+ * beyond the machine itself it takes a pattern with its port, or `any`.
  */
 export function mayReceive(patterns: readonly string[], url: URL): boolean {
   const isOpen = url.protocol === 'http:' && !isLoopback(url.hostname);

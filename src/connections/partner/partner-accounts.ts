@@ -51,7 +51,10 @@ export class PartnerAccounts {
   }
 }
 
-/** An entry that was put there by hand, and is no account, counts as one without a login: it can be disconnected, and authorized again. */
+/**
+ * An entry that was put there by hand, and is no account, counts as one without
+ * a login: it can be disconnected, and authorized again.
+ */
 function readAccount(value: string): PartnerAccount {
   let members: Partial<PartnerAccount> | null = null;
   try {

@@ -95,8 +95,8 @@ export class PartnerConnections {
 }
 
 /**
- * The signal of what changes tokens at the partner: it goes on, within the time that a request has, when its caller leaves. A refresh
- * token that is exchanged for another is void, whether anybody has read the answer or not.
+ * The signal of what changes tokens at the partner: it goes on, within the time that a request has, when its caller
+ * leaves. A refresh token that is exchanged for another is void, whether anybody has read the answer or not.
  */
 function toTheEnd(): AbortSignal {
   return new AbortController().signal;

@@ -16,7 +16,10 @@ interface ArtifactPart extends Omit<FollowedPart, 'batches'> {
   readonly batch: SliceBounds;
 }
 
-/** The results that are kept for the next sources that are equal, or for a document whose result came too late; not of long sources. */
+/**
+ * The results that are kept for the next sources that are equal, or for a
+ * document whose result came too late; not of long sources.
+ */
 const recentMax = 256;
 const recentBytesMax = 64 * 1_024;
 

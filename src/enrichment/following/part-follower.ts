@@ -49,10 +49,10 @@ const batchRowsWithoutModel = 1_024;
 const encoder = new TextEncoder();
 
 /**
- * Makes the parts of one index, or of one enrichment, in one range. The change feed is the queue: a cursor behind the writes that came
- * since the index exists, and one through the documents from before it. Each batch is one entry of the range's log, with
- * its parts, the documents that failed, and the cursor, so that a kill costs the batch under way and nothing else. A part
- * applies only while its document is the one that was read.
+ * Makes the parts of one index, or of one enrichment, in one range. The change feed is the queue: a cursor behind the
+ * writes that came since the index exists, and one through the documents from before it. Each batch is one entry of the
+ * range's log, with its parts, the documents that failed, and the cursor, so that a kill costs the batch under way and
+ * nothing else. A part applies only while its document is the one that was read.
  */
 export class PartFollower implements PartProducer {
   readonly #deps: FollowerDeps;

@@ -26,9 +26,9 @@ const mediaMax = 64;
 const charsPerStep = 4;
 
 /**
- * Renders a checked template over plain data; `names` are known beside its members. Texts come as they are: nothing is escaped, the reader is a model and not a
- * browser. Throws `limit_exceeded` where it takes more than its bounds, `invalid_request` for an option of a helper that
- * cannot be.
+ * Renders a checked template over plain data; `names` are known beside its members. Texts come as they are: nothing is
+ * escaped, the reader is a model and not a browser. Throws `limit_exceeded` where it takes more than its bounds,
+ * `invalid_request` for an option of a helper that cannot be.
  */
 export function renderTemplate(
   nodes: readonly TemplateNode[],

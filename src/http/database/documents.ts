@@ -69,7 +69,10 @@ export function documentRoutes(reads: DocumentReads): Route[] {
   ]);
 }
 
-/** A member of a query that a scan does not have would leave documents out, or put them in order: ignored, it makes a wrong answer. */
+/**
+ * A member of a query that a scan does not have would leave documents out, or put
+ * them in order: ignored, it makes a wrong answer.
+ */
 function refuseQueryMembers(body: object): void {
   const name = Object.keys(body).find((each) => queryMembers.has(each));
   if (name === undefined) return;

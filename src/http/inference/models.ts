@@ -148,7 +148,10 @@ const outputs: Readonly<Record<ModelKind, string[]>> = {
   transcribers: ['transcription'],
 };
 
-/** Tokens of one request, or `null` where that is not known: a generator is given no longer context than the configuration allows. */
+/**
+ * Tokens of one request, or `null` where that is not known: a generator is given
+ * no longer context than the configuration allows.
+ */
 export function usableContext({ kind, manifest }: InstalledModel, settings: Inference['settings']): number | null {
   const { context_length } = manifest;
   if (kind !== 'generators') return context_length ?? null;

@@ -175,8 +175,8 @@ export class InFlightRequests {
   }
 
   /**
-   * Counts bytes of an answer that are about to be held whole: at once, or when those of others have gone. Throws and rejects with
-   * `unavailable` where they do not fit in time. They are given back at the end of the request.
+   * Counts bytes of an answer that are about to be held whole: at once, or when those of others have gone. Throws and
+   * rejects with `unavailable` where they do not fit in time. They are given back at the end of the request.
    */
   holdAnswer(entry: InFlightRequest, bytes: number): Promise<void> | undefined {
     // The handler works on, but what it takes would never be given back.

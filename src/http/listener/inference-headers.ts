@@ -8,8 +8,8 @@ export interface Permits {
 }
 
 /**
- * Headers that clients of the OpenAI interface read beside an answer. Requests are bounded at one time, not in a minute: a limit is
- * the number of permits, and what remains is free when the headers are written.
+ * Headers that clients of the OpenAI interface read beside an answer. Requests are bounded at one time, not in a
+ * minute: a limit is the number of permits, and what remains is free when the headers are written.
  */
 export function addInferenceHeaders(headers: Headers, durationMs: number, permits: Permits | undefined): void {
   headers.set('openai-processing-ms', String(Math.round(durationMs)));

@@ -8,7 +8,10 @@ export class Reply {
   /** UTF-8 text or bytes, or the pieces of a text that is too large to be joined; `null` for an empty answer. */
   readonly text: string | string[] | Uint8Array<ArrayBuffer> | null;
   readonly headers: Readonly<Record<string, string>> | undefined;
-  /** Headers of the route's own, from `keptJsonHeaders`: every answer writes all of `headers` over them, so their names never vary. */
+  /**
+   * Headers of the route's own, from `keptJsonHeaders`: every answer writes all
+   * of `headers` over them, so their names never vary.
+   */
   readonly kept: Headers | undefined;
 
   constructor(status: number, text: Reply['text'], headers?: Readonly<Record<string, string>>, kept?: Headers) {

@@ -44,8 +44,8 @@ export function toResponse(answer: Reply | Response, exchange: Exchange, duratio
 }
 
 /**
- * The same without its body, for a HEAD that is called in this process: the runtime's server leaves bodies out by itself, and tells
- * of the length that it knows, as this does.
+ * The same without its body, for a HEAD that is called in this process: the runtime's server leaves bodies out by
+ * itself, and tells of the length that it knows, as this does.
  */
 export function toHeadResponse(answer: Reply | Response, exchange: Exchange, durationMs: number): Response {
   const { body, status, headers } = toResponse(answer, exchange, durationMs);

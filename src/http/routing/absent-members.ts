@@ -1,6 +1,9 @@
 import { type TSchema, TypeGuard } from '@sinclair/typebox';
 
-/** Told of a member that the schema does not know, with those that it does, the path of the object (`` or `.a.0`) and the value. */
+/**
+ * Told of a member that the schema does not know, with those that it does,
+ * the path of the object (`` or `.a.0`) and the value.
+ */
 type OnUnknown = (name: string, known: readonly string[], path: string, value: unknown) => void;
 
 /**

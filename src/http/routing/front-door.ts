@@ -6,7 +6,10 @@ import { defineRoute } from './route.ts';
 const { version } = packageFile;
 const greeting = rawJson(200, JSON.stringify({ name: 'sundew', version, docs: '/docs', openapi: '/openapi.json' }));
 
-/** The answer to a browser, and to clients of Ollama that look whether a server is there. The paths that wait for the other routes leave it out. */
+/**
+ * The answer to a browser, and to clients of Ollama that look whether a server is
+ * there. The paths that wait for the other routes leave it out.
+ */
 export const frontDoor = defineRoute({
   method: 'GET',
   path: '/',

@@ -73,7 +73,10 @@ export interface RouteContext<Params, Query, Body> {
 }
 
 export interface StreamOptions {
-  /** Whether its connection may be silent for as long as it likes; true unless said. Where not, one that stands still is closed. */
+  /**
+   * Whether its connection may be silent for as long as it likes; true unless
+   * said. Where not, one that stands still is closed.
+   */
   readonly mayBeSilent?: boolean;
 }
 

@@ -28,7 +28,10 @@ const usualTarget = '{{target.text}}';
 const usualType = '{{type}}';
 const docFieldsMax = 32;
 
-/** The members that say that edges are made of an artifact; undefined where they come with documents. Throws `invalid_request`. */
+/**
+ * The members that say that edges are made of an artifact; undefined where they
+ * come with documents. Throws `invalid_request`.
+ */
 export function readEdgeSource(
   members: Readonly<Record<string, unknown>>,
   inline?: string,

@@ -149,7 +149,10 @@ export class AppliedIndex {
     if (this.undurable && this.#schedule.isCheckpointDue(this.#clock.monotonicMs())) await this.checkpoint();
   }
 
-  /** Makes the last commit durable, if it is not. Where it cannot be written, the index stays open, and it is tried again later. */
+  /**
+   * Makes the last commit durable, if it is not. Where it cannot be written,
+   * the index stays open, and it is tried again later.
+   */
   async checkpoint(): Promise<void> {
     if (!this.undurable) return;
     try {

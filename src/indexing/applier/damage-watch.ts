@@ -63,9 +63,9 @@ export class DamageWatch {
   }
 
   /**
-   * The engine has failed at a search over the index. True when another attempt may work: the first time, and where the index
-   * is damaged, or closed. Checksums are no proof of files that came from elsewhere, so a failure that comes again counts as damage, once:
-   * where the index was built again, the query is what the engine cannot do.
+   * The engine has failed at a search over the index. True when another attempt may work: the first time, and where the
+   * index is damaged, or closed. Checksums are no proof of files that came from elsewhere, so a failure that comes
+   * again counts as damage, once: where the index was built again, the query is what the engine cannot do.
    */
   async searchFailed(): Promise<boolean> {
     const index = this.#watched;

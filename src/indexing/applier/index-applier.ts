@@ -119,7 +119,10 @@ export class IndexApplier implements Service {
     return this.#standing.isRebuilding;
   }
 
-  /** More waits than may, or more in memory than `queueBytesMax`; true also while it reads what it had to drop for that reason. */
+  /**
+   * More waits than may, or more in memory than `queueBytesMax`; true also
+   * while it reads what it had to drop for that reason.
+   */
   isOverloaded(backlogBytesMax: number, queueBytesMax = Number.POSITIVE_INFINITY): boolean {
     if (!this.isServing) return false;
     if (this.#standing.state !== 'live') return true;
@@ -171,8 +174,8 @@ export class IndexApplier implements Service {
   }
 
   /**
-   * Nothing is to be applied now: it follows its range, and what is queued is little, waits for more, and is awaited by nobody; or it may
-   * take no more.
+   * Nothing is to be applied now: it follows its range, and what is queued is little, waits for more, and is awaited by
+   * nobody; or it may take no more.
    */
   get #isIdle(): boolean {
     if (this.#applied.isFull) return true;
@@ -205,7 +208,10 @@ export class IndexApplier implements Service {
     return this.#waiters.when(() => this.#standing.state === 'live', signal);
   }
 
-  /** Makes what is shown now durable; resolves when it is, when that cannot be written, or when the index is closed or has failed. */
+  /**
+   * Makes what is shown now durable; resolves when it is, when that cannot be
+   * written, or when the index is closed or has failed.
+   */
   async checkpoint(signal: AbortSignal): Promise<void> {
     const { published } = this.progress;
     this.#isCheckpointWanted = true;

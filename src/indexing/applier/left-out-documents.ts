@@ -2,8 +2,8 @@ import { type DocumentFrame, readFrame, rowKind } from '../../lib/document-frame
 import type { ChangePage } from '../range-index.ts';
 
 /**
- * Documents that an index lacks, or a part of them, although their range has it, because it was damaged when the index was to take
- * it. While there are any, its answers may be short. The checkpoints of the index note them (decision 46).
+ * Documents that an index lacks, or a part of them, although their range has it, because it was damaged when the index
+ * was to take it. While there are any, its answers may be short. The checkpoints of the index note them (decision 46).
  */
 export class LeftOutDocuments {
   readonly #partId: number | undefined;

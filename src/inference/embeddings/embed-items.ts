@@ -24,7 +24,10 @@ export interface EmbedRequest {
   readonly items: readonly EmbedItem[];
   readonly task?: EmbedTask | undefined;
   readonly instruction?: string | undefined;
-  /** Length to which each vector is cut, before it is scaled to length one again; models made for that keep most meaning there. */
+  /**
+   * Length to which each vector is cut, before it is scaled to length one
+   * again; models made for that keep most meaning there.
+   */
   readonly dimensions?: number | undefined;
   readonly truncate?: 'start' | 'end' | undefined;
   /** The reason to refuse sparse vectors, where the answer has no form for them. */

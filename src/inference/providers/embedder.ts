@@ -14,8 +14,9 @@ export interface Embedder {
    */
   readonly fingerprint: string;
   /**
-   * One vector for each text, or image for models that look at images, dense or sparse as the model makes them; undefined for a text that cannot be embedded, with
-   * the reason in `faults`. Throws `ServiceError` for a fault of the provider (see `faultOf`): no text was embedded.
+   * One vector for each text, or image for models that look at images, dense or sparse as the model makes them;
+   * undefined for a text that cannot be embedded, with the reason in `faults`. Throws `ServiceError` for a fault of the
+   * provider (see `faultOf`): no text was embedded.
    */
   embed(texts: readonly EmbedItem[], task: EmbedTask, call: InferenceCall, how?: EmbedHow): Promise<Embeddings>;
 }

@@ -17,8 +17,9 @@ export async function forEachYielding(
 let lastTurn: Promise<void> = Promise.resolve();
 
 /**
- * Lets the event loop run once: messages, aborts and other requests come in. Loops that yield go on in turn, one in each run: however
- * many they are, a request that comes meanwhile waits for one slice at a time, and not for a slice of each.
+ * Lets the event loop run once: messages, aborts and other requests come in. Loops that yield go on in turn, one in
+ * each run: however many they are, a request that comes meanwhile waits for one slice at a time, and not for a slice of
+ * each.
  */
 export function yieldToEventLoop(): Promise<void> {
   lastTurn = lastTurn.then(runOnce);

@@ -34,6 +34,9 @@ export interface ReadHtmlInput {
 
 export interface ReadHtmlResult {
   readonly title: string;
-  /** HTML of what there is to be read, without navigation, scripts and advertisements; of all of the page where that cannot be told. */
+  /**
+   * HTML of what there is to be read, without navigation, scripts and
+   * advertisements; of all of the page where that cannot be told.
+   */
   readonly html: string;
 }

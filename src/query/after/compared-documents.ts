@@ -26,8 +26,8 @@ interface ComparedBy {
 const sliceHits = 4;
 
 /**
- * The text or media of each document to compare; undefined where there is nothing. The media of all documents share one budget. Throws
- * `invalid_media` and the like for a medium that cannot be read, with the key of its document.
+ * The text or media of each document to compare; undefined where there is nothing. The media of all documents share one
+ * budget. Throws `invalid_media` and the like for a medium that cannot be read, with the key of its document.
  */
 export async function comparedDocuments(
   hits: readonly Hit[],

@@ -3,7 +3,10 @@ import type { PlanNode } from '../plan/plan-nodes.ts';
 /** The aggregations of the engine over all matches of a plan; they travel to it as JSON under these names. */
 export interface AggregationPlan {
   list: PlanAggregation[];
-  /** The documents that `significant_terms` compare with, and from which `terms` take values without a match, by their `background`. */
+  /**
+   * The documents that `significant_terms` compare with, and from which `terms`
+   * take values without a match, by their `background`.
+   */
   backgrounds: PlanBackground[];
 }
 

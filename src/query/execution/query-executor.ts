@@ -69,9 +69,9 @@ export async function executeQuery(
 }
 
 /**
- * Counts, aggregations and the hits before an offset are not matched again on what is stored. A count is worth a moment of waiting, and
- * so are hits that may have gone; under a row filter aggregations would tell of rows that have been hidden since, and wait for as
- * long as it takes, or fail with `unavailable`.
+ * Counts, aggregations and the hits before an offset are not matched again on what is stored. A count is worth a moment
+ * of waiting, and so are hits that may have gone; under a row filter aggregations would tell of rows that have been
+ * hidden since, and wait for as long as it takes, or fail with `unavailable`.
  */
 async function waitForUnchecked(plan: NativePlan, { freshness }: QueryTarget, heads: readonly number[]): Promise<void> {
   const mayShowHidden = plan.row_filter !== undefined && plan.aggregations !== undefined;

@@ -22,8 +22,8 @@ const exactJsonTypes: Record<Kind, readonly string[]> = {
 const exactCharsMax = 64;
 
 /**
- * The condition that finds every document with one of the values in the field, and maybe others; undefined where an index does not
- * find all of them.
+ * The condition that finds every document with one of the values in the field, and maybe others; undefined where an
+ * index does not find all of them.
  */
 export function nodeOfValues(schema: TableSchema, field: string, values: readonly Scalar[]): PlanNode | undefined {
   if (field === '_id') return { kind: 'ids', ids: values.flatMap((value) => keyOfValue(value) ?? []), boost: 1 };

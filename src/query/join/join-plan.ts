@@ -24,7 +24,10 @@ export interface JoinPlan {
 
 const where = 'query request';
 
-/** The joins of a query, undefined for none, and which members of the searched table it shows and orders by. Fails with `invalid_query`. */
+/**
+ * The joins of a query, undefined for none, and which members of the searched
+ * table it shows and orders by. Fails with `invalid_query`.
+ */
 export function planJoin(
   request: Members,
   { limit, offset, sort, cursor }: RequestedPage,

@@ -163,7 +163,10 @@ function keyOfScalar(value: Scalar): SortKey {
   return typeof value === 'string' ? [textRank, value] : [booleanRank, Number(value)];
 }
 
-/** The types of a hit's sort values. A hit that has changed has the position of a neighbour, whose types are those of its fields too. */
+/**
+ * The types of a hit's sort values. A hit that has changed has the position of
+ * a neighbour, whose types are those of its fields too.
+ */
 function typesOf({ place }: Hit): string[] {
   if (place === undefined) return [];
   const values: unknown = JSON.parse(place.position);

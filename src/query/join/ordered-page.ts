@@ -14,7 +14,10 @@ interface PageEdge {
   readonly before: boolean;
 }
 
-/** Rows beyond those that are wanted, before they are put in order and cut off: cutting at each row would order them each time. */
+/**
+ * Rows beyond those that are wanted, before they are put in order and cut
+ * off: cutting at each row would order them each time.
+ */
 const slackRows = 1_024;
 
 /** The part of an order that a request wants, of rows that come in any order. Holds no more of them than it needs. */

@@ -1,6 +1,9 @@
 import type { RightRow } from './joined-row.ts';
 
-/** The table in which a join finds rows, under its filters and the row filters of its caller. Rows come in the order of their keys. */
+/**
+ * The table in which a join finds rows, under its filters and the row filters
+ * of its caller. Rows come in the order of their keys.
+ */
 export interface RightSide extends Disposable {
   /** Rows before filters, as far as that is known. */
   readonly rows: number | undefined;

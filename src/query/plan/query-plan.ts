@@ -220,7 +220,10 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   return planned;
 }
 
-/** The full-text index that the request chooses, which may be `among` its indexes; undefined for the one that answers otherwise. */
+/**
+ * The full-text index that the request chooses, which may be `among` its
+ * indexes; undefined for the one that answers otherwise.
+ */
 function readTextIndex(request: Members, { textIndexes }: PlanContext, among: string | undefined): string | undefined {
   const name = readString(request, 'full_text_index', where) ?? among;
   if (among !== undefined && name !== among) {
@@ -230,7 +233,10 @@ function readTextIndex(request: Members, { textIndexes }: PlanContext, among: st
   throw invalidQuery(where, `"full_text_index": the table has no full-text index "${name.slice(0, 64)}"`);
 }
 
-/** The conditions of the request on documents, and the aggregations over those that match. `asked`: what scores, before synonyms. */
+/**
+ * The conditions of the request on documents, and the aggregations over those
+ * that match. `asked`: what scores, before synonyms.
+ */
 function readConditions(request: Members, { synonyms, nowMs }: PlanContext) {
   const budget = new QueryBudget();
   const filters = new NamedFilters(member(request, 'with'), readQueryNode);

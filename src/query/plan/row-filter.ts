@@ -28,8 +28,8 @@ export function restrictRows(plan: NativePlan, filters: readonly PlanNode[]): vo
 }
 
 /**
- * Fails with `forbidden` where row filters might let other rows through in a full-text index than in the one that serves: those that ask for
- * words of every field, and for words of artifacts, mean what the index is searched for.
+ * Fails with `forbidden` where row filters might let other rows through in a full-text index than in the one that
+ * serves: those that ask for words of every field, and for words of artifacts, mean what the index is searched for.
  */
 export function requireAlike(index: string, filters: readonly PlanNode[]): void {
   if (!filters.some(isOfIndex)) return;

@@ -71,8 +71,8 @@ export function openAudit({ config, clock, health, clientOf }: Deps): Audit | un
 }
 
 /**
- * The audit log for commands that change who may do what in a data directory at rest; such a directory has one unless the configuration
- * says `none`. Throws `ConfigError` where its file cannot be written.
+ * The audit log for commands that change who may do what in a data directory at rest; such a directory has one unless
+ * the configuration says `none`. Throws `ConfigError` where its file cannot be written.
  */
 export function openOfflineAudit({ config, clock, explain }: OfflineDeps): OfflineAudit {
   const path = config.auditFile ?? join(config.dataDir, fileName);

@@ -93,8 +93,9 @@ export class CatalogStore {
   }
 
   /**
-   * Changes the record and the indexes in one transaction: drops, then additions, then updates. An index that is
-   * added takes the vectors that one of its name and shape has left. Fails with `table_not_found`, `index_not_found` or `already_exists`.
+   * Changes the record and the indexes in one transaction: drops, then additions, then updates. An index that is added
+   * takes the vectors that one of its name and shape has left. Fails with `table_not_found`, `index_not_found` or
+   * `already_exists`.
    */
   changeTable(change: TableChange): Promise<TableChangeReport> {
     return this.#channel.call('changeTable', change);

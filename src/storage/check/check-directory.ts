@@ -129,7 +129,8 @@ class DirectoryCheck {
     const name = names.find(isOwn);
     if (name === undefined) {
       const message = 'its directory is missing; the next start builds it again';
-      // Before the first checkpoint of the range's indexes their directories may go with the power; earlier releases made some with it.
+      // Before the first checkpoint of the range's indexes their directories may go with the power; earlier releases
+      // made some with it.
       if (isPurged || (names.length > 0 && !isEarlier)) report.findings.push({ where, message });
       else report.notes.push(`${where}: ${message}`);
       return;

@@ -30,8 +30,8 @@ const encoder = new TextEncoder();
  * that may be touched; all of their ranges are in an open transaction, so that nobody writes to them meanwhile. As in the
  * standard of SQL, what is checked is what the whole write leaves.
  *
- * Fails with `constraint_violation`, with `limit_exceeded` where more than 100,000 rows would follow, and with `forbidden` where rows
- * would that may be hidden from whoever writes.
+ * Fails with `constraint_violation`, with `limit_exceeded` where more than 100,000 rows would follow, and with
+ * `forbidden` where rows would that may be hidden from whoever writes.
  */
 export function enforceConstraints(
   tables: readonly ConstrainedTable[],

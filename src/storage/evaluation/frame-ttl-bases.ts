@@ -4,8 +4,8 @@ import type { EvaluationContext } from './evaluation-context.ts';
 import { ttlBaseOfBody } from './transform-document.ts';
 
 /**
- * The rows of a write. The TTL field of the range may have changed while the write was on its way: the TTL bases of its documents are read
- * again then, because the job that reads those of stored documents may have passed already.
+ * The rows of a write. The TTL field of the range may have changed while the write was on its way: the TTL bases of its
+ * documents are read again then, because the job that reads those of stored documents may have passed already.
  */
 export function frameOf(
   { ttlField }: Pick<RangeWrite, 'ttlField'>,

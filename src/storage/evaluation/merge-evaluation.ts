@@ -21,9 +21,9 @@ const behindAllKeys = Uint8Array.of(0xff);
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Makes the keys in (`afterKey`, `toKey`], null for the end, equal to the frame's puts: new and changed documents are written, equal ones
- * left alone, absent ones deleted. Of an equal document only the parts that differ are written. Counts
- * in a dry run say what would be deleted and skipped; nothing is written.
+ * Makes the keys in (`afterKey`, `toKey`], null for the end, equal to the frame's puts: new and changed documents are
+ * written, equal ones left alone, absent ones deleted. Of an equal document only the parts that differ are written.
+ * Counts in a dry run say what would be deleted and skipped; nothing is written.
  */
 export function evaluateMerge(
   file: RangeWriter,

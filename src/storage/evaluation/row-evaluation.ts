@@ -228,8 +228,8 @@ function countDeleted({ counts, context }: RowWork, held: RowHead): void {
 }
 
 /**
- * The document of a part row: the one put or transformed before it, or the stored one that has the sequence that the row requires;
- * undefined when that has changed, expired or gone.
+ * The document of a part row: the one put or transformed before it, or the stored one that has the sequence that the
+ * row requires; undefined when that has changed, expired or gone.
  */
 function documentOf(work: RowWork, frame: DocumentFrame, row: number): Pick<RowPlace, 'ordinal' | 'isNew'> | undefined {
   const sequence = frame.requiredSequence(row);

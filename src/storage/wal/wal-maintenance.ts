@@ -68,9 +68,9 @@ export class WalMaintenance {
   }
 
   /**
-   * Opens a file for writing; `name` is what people call it. After an unclean stop its log is walked first: damage in front of a whole transaction
-   * is refused with `data_corrupted`, a torn end is reported as a warning and cut off. What the log held is then
-   * copied into the file, so that nothing rests on pages which only the page cache has.
+   * Opens a file for writing; `name` is what people call it. After an unclean stop its log is walked first: damage in
+   * front of a whole transaction is refused with `data_corrupted`, a torn end is reported as a warning and cut off.
+   * What the log held is then copied into the file, so that nothing rests on pages which only the page cache has.
    */
   static open(
     path: string,

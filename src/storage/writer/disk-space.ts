@@ -4,7 +4,10 @@ import { MiB } from '../../lib/units.ts';
 import type { DataDirectory } from '../directory/data-directory.ts';
 import { extendSynced } from '../directory/synced-file.ts';
 
-/** The writes that the disk takes at present. `full` and `read_only` hold from the first write that fails to the next that works. */
+/**
+ * The writes that the disk takes at present. `full` and `read_only` hold from
+ * the first write that fails to the next that works.
+ */
 export type DiskCondition = 'writable' | 'full' | 'read_only';
 
 /** A disk with less than this free is full. */

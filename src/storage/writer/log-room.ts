@@ -50,7 +50,10 @@ export class LogRoom {
     return this.#logs().some(({ wal }) => wal.growthBytes > free);
   }
 
-  /** Spends a part of the reserve. Logs come first: what files have no room for now they may never have. False when there is none. */
+  /**
+   * Spends a part of the reserve. Logs come first: what files have no room for
+   * now they may never have. False when there is none.
+   */
   spendReserve(): boolean {
     if (!this.#deps.space.spend()) return false;
     this.giveBack(logsAtOnce);

@@ -138,7 +138,8 @@ export class SearchedGraph {
         for (const { decider, undecided } of open) decider.visibility.hide(undecided);
         lacks = 'nodes';
       }
-      // A node is decided on again only where the index shows what it is decided on by; an index that is behind is waited for once.
+      // A node is decided on again only where the index shows what it is decided on by; an index that is behind is
+      // waited for once.
       if (changed.length > 0) lacks ??= await graph.waitUntilShown(caller.signal);
       if (lacks === undefined) {
         await visibility.decide(changed.filter((key) => !ends.includes(key)));

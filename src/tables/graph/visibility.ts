@@ -104,8 +104,8 @@ export class Visibility {
   }
 
   /**
-   * Those of the shown nodes of which an index that showed every change up to `shown`, a sequence for each range, may have had edges of
-   * another version than the one that was decided on, which may be hidden. Fails as `decide`.
+   * Those of the shown nodes of which an index that showed every change up to `shown`, a sequence for each range, may
+   * have had edges of another version than the one that was decided on, which may be hidden. Fails as `decide`.
    */
   async changed(keys: Iterable<string>, shown: readonly number[]): Promise<string[]> {
     const changed: string[] = [];

@@ -37,7 +37,10 @@ export function indexRecordJson(config: CheckedIndexConfig, schema: TableSchema)
   return JSON.stringify(stored);
 }
 
-/** The mapping of an index: one over enrichments has the members of documents too, for filters, but searches them by name alone. */
+/**
+ * The mapping of an index: one over enrichments has the members of documents
+ * too, for filters, but searches them by name alone.
+ */
 export function mappingFor(config: CheckedIndexConfig, schema: TableSchema): TableSchema {
   const isOverArtifacts = config.type === 'full_text' && config.sources !== undefined;
   return isOverArtifacts ? ({ ...mappingOf(schema), searches_artifacts: true } as TableSchema) : mappingOf(schema);

@@ -22,7 +22,10 @@ const onDeletes = ['restrict', 'cascade', 'set_null'] as const;
 const columnName = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
 const known = new WeakMap<TableSchema, readonly RelationalColumn[]>();
 
-/** Rows that follow a deleted one would leave their edges behind: a commit removes those of the rows that it names. Fails with `invalid_request`. */
+/**
+ * Rows that follow a deleted one would leave their edges behind: a commit removes
+ * those of the rows that it names. Fails with `invalid_request`.
+ */
 export function checkRelationalIndex({ type, name }: { type: string; name: string }): void {
   if (type !== 'graph') return;
   const message = `index "${name}": a relational table has no graph indexes: rows that are deleted or changed through "references" would keep their edges; use another table for the graph`;

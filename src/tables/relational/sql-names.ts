@@ -24,8 +24,8 @@ export function namesIn(sql: string): Set<string> {
 }
 
 /**
- * The statement with backquotes in place of double quotes. SQLite takes a name in double quotes that it does not find for a text, so
- * that a misspelled column is compared as one; in backquotes it is an error.
+ * The statement with backquotes in place of double quotes. SQLite takes a name in double quotes that it does not find
+ * for a text, so that a misspelled column is compared as one; in backquotes it is an error.
  */
 export function withBackquotes(sql: string): string {
   return sql.replaceAll(tokens, (token: string, doubled?: string) =>

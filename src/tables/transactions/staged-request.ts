@@ -9,7 +9,10 @@ const upserts = 1 << 5;
 
 const decoder = new TextDecoder();
 
-/** The operations of a scanned request over several tables, with bytes of their own, in the order in which a batch applies them. */
+/**
+ * The operations of a scanned request over several tables, with bytes of
+ * their own, in the order in which a batch applies them.
+ */
 export function operationsOf(bytes: Uint8Array, { sections, entries }: ScannedWrite): StagedOperation[] {
   const operations: (StagedOperation & { readonly kind: number })[] = [];
   const slice = (offset: number) => {

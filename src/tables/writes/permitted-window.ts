@@ -12,9 +12,9 @@ import { type ScanFilter, scanFilterOf } from '../reads/scan-filter.ts';
 import { type FilteredTable, notPermitted } from './permitted-documents.ts';
 
 /**
- * The documents of a merge's window that are there for the writer, which is all that the merge compares with its records and
- * deletes. Fails with `forbidden` where a record has the key of a hidden document or would be one, and with `data_corrupted` where
- * a damaged document may be one of the writer's.
+ * The documents of a merge's window that are there for the writer, which is all that the merge compares with its
+ * records and deletes. Fails with `forbidden` where a record has the key of a hidden document or would be one, and with
+ * `data_corrupted` where a damaged document may be one of the writer's.
  */
 export async function permittedWindow(
   filtered: FilteredTable,

@@ -14,8 +14,8 @@ export interface WriteOutcome<Counts> {
 }
 
 /**
- * Waits for the indexes that `sync_level` names, or until a table closes. The write is committed by now, so nothing here undoes it. The
- * caller keeps its leases meanwhile: a range that is closed shows nothing.
+ * Waits for the indexes that `sync_level` names, or until a table closes. The write is committed by now, so nothing
+ * here undoes it. The caller keeps its leases meanwhile: a range that is closed shows nothing.
  */
 export async function settle<Counts>(
   parts: TableWrites[],

@@ -18,7 +18,10 @@ async function fill(guarded: GuardedServer): Promise<void> {
 
 const scan = { to: `${path}/lookup`, body: { fields: ['text'] } };
 
-/** Begins to ask over a connection of its own, for a scan of all documents unless told otherwise, and reads no more than a beginning. */
+/**
+ * Begins to ask over a connection of its own, for a scan of all documents unless
+ * told otherwise, and reads no more than a beginning.
+ */
 async function beginAnswer(guarded: GuardedServer, authorization: string, asked: { to: string; body: object } = scan) {
   const begun = Promise.withResolvers<void>();
   const closed = Promise.withResolvers<void>();

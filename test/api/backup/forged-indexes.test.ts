@@ -52,7 +52,10 @@ async function backedUp(place: BackupPlace): Promise<void> {
 
 type Change = (bytes: Uint8Array) => void;
 
-/** Gives every file of an index that the image has other bytes, and a manifest that fits; with `isWhole` checksums of indexes that fit, too. */
+/**
+ * Gives every file of an index that the image has other bytes, and a manifest that
+ * fits; with `isWhole` checksums of indexes that fit, too.
+ */
 function forgeIndexes(place: BackupPlace, change: Change, isWhole = false): number {
   let forged = 0;
   forge(place, {

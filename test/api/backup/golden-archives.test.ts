@@ -25,7 +25,8 @@ test.each(readdirSync(fixtures))('the archive of every released format is restor
   expect((await server.send('GET', '/db/v1/tables/books/lookup/m')).status).toBe(404);
   const near = { table: 'books', embeddings: { v: [1, 2, 3] }, indexes: ['v'], limit: 1 };
   expect(hitKeys(await server.send('POST', '/db/v1/query', near))).toEqual(['z']);
-  // Vectors that were kept, linked again and left: in the second range the only neighbour of one is gone, and the other came later.
+  // Vectors that were kept, linked again and left: in the second range the only neighbour of one is gone, and the other
+  // came later.
   const told = linksTold(server).map(({ kept, relinked, left }) => [kept, relinked, left]);
   expect(told).toEqual(
     format === 'format-3'

@@ -1,4 +1,7 @@
-/** Moves its machine code to huge pages while a worker and the event loop run it; says what it was told, and what the system says. */
+/**
+ * Moves its machine code to huge pages while a worker and the event loop run
+ * it; says what it was told, and what the system says.
+ */
 import { readFileSync } from 'node:fs';
 import { moveCodeToHugePages } from '../../../src/engine/huge-pages.ts';
 import { nativeAddon } from '../../../src/engine/native-addon.ts';

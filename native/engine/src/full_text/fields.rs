@@ -52,10 +52,10 @@ pub const VALUES: &str = "kw";
 pub struct Fields {
     /// Columns of every value: ranges, sorting, aggregations.
     pub values: Field,
-    /// Terms of whole strings, booleans and integers: equality, and nothing else. Fractions and dates have none: they are nearly as many
-    /// as documents, are asked for by range, and would cost a tenth of the time that indexing takes. The document's
-    /// ordinal and key are terms of reserved paths: a field with terms of its own costs 0.3 ms in every segment of 128 documents
-    /// or more, for Tantivy's dictionary builder clears a megabyte.
+    /// Terms of whole strings, booleans and integers: equality, and nothing else. Fractions and dates have none: they
+    /// are nearly as many as documents, are asked for by range, and would cost a tenth of the time that indexing takes.
+    /// The document's ordinal and key are terms of reserved paths: a field with terms of its own costs 0.3 ms in every
+    /// segment of 128 documents or more, for Tantivy's dictionary builder clears a megabyte.
     pub terms: Field,
     /// Analysed text of the paths beyond the slots.
     pub overflow: Field,

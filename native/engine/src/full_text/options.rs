@@ -31,8 +31,8 @@ pub struct IndexOptions {
     /// Bytes above which one file goes to disk at once.
     #[serde(default = "default_memory_file_bytes_max")]
     pub memory_file_bytes_max: usize,
-    /// Documents that a merge of an index at rest brings together at most, unless it is a large one, which takes so long that others
-    /// go on beside it.
+    /// Documents that a merge of an index at rest brings together at most, unless it is a large one, which takes so
+    /// long that others go on beside it.
     #[serde(default = "default_merged_documents_max")]
     pub merged_documents_max: u64,
 }

@@ -33,7 +33,8 @@ use view::GraphView;
 
 /// Answers a request on the newest commit of each index. The indexes are those of the table's ranges, in order.
 ///
-/// Errors: `invalid_query` for a weight that the mode cannot take, unless the request wants the nodes that were met: `GraphAnswer::refused` then; `query_timeout` when `watch` has cancelled it.
+/// Errors: `invalid_query` for a weight that the mode cannot take, unless the request wants the nodes that were met:
+/// `GraphAnswer::refused` then; `query_timeout` when `watch` has cancelled it.
 pub fn search(
     indexes: &[Arc<GraphIndex>],
     request: &GraphRequest,
@@ -61,7 +62,8 @@ pub fn search(
     Ok(answer)
 }
 
-/// Edges and nodes that a search on the calling thread may look at: tens of microseconds. Three hops over ten edges each look at 1,110.
+/// Edges and nodes that a search on the calling thread may look at: tens of microseconds. Three hops over ten edges
+/// each look at 1,110.
 const INLINE_STEPS_MAX: u64 = 2_000;
 /// A search begins with a look at every segment.
 const INLINE_SEGMENTS_MAX: usize = 32;

@@ -256,8 +256,8 @@ pub struct GraphAnswer {
     pub partial: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<String>,
-    /// Why the first of the refused edges was, where nodes are reported. The paths are those without such edges: each of these may be one of a
-    /// node that is yet to be hidden.
+    /// Why the first of the refused edges was, where nodes are reported. The paths are those without such edges: each
+    /// of these may be one of a node that is yet to be hidden.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }

@@ -16,8 +16,8 @@ pub fn short_float<S: Serializer>(
     if is_whole { serializer.serialize_i64(float as i64) } else { value.serialize(serializer) }
 }
 
-/// The decimal number with six digits behind the point that a weight of 32 bits stands for; the weight itself where it stands for none.
-/// Sums of weights are then those of what was written, not of what 32 bits keep of it.
+/// The decimal number with six digits behind the point that a weight of 32 bits stands for; the weight itself where it
+/// stands for none. Sums of weights are then those of what was written, not of what 32 bits keep of it.
 pub fn decimal(weight: f32) -> f64 {
     let exact = f64::from(weight);
     let rounded = (exact * 1e6).round() / 1e6;

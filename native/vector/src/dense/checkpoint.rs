@@ -173,7 +173,8 @@ impl Checkpoints {
         })
     }
 
-    /// Writes what the commit has that is not durable: nothing when all of it is. Where it fails, no file is left that no segment uses.
+    /// Writes what the commit has that is not durable: nothing when all of it is. Where it fails, no file is left that
+    /// no segment uses.
     pub fn write(
         &self,
         snapshot: &Snapshot,

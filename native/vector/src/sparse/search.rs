@@ -1,6 +1,6 @@
-//! Exact top-k of documents: window by window, postings are added up for the terms that can carry a vector over the floor (the score
-//! of the last hit so far), and the other terms are looked up for the few vectors that may reach it (MaxScore by
-//! Turtle and Flood, with the maxima of blocks as in Dimopoulos, Nepomnyachiy and Suel).
+//! Exact top-k of documents: window by window, postings are added up for the terms that can carry a vector over the
+//! floor (the score of the last hit so far), and the other terms are looked up for the few vectors that may reach it
+//! (MaxScore by Turtle and Flood, with the maxima of blocks as in Dimopoulos, Nepomnyachiy and Suel).
 
 use super::query_terms::{QueryTerms, upper};
 use super::segment::{Sections, WINDOW_BITS, WINDOW_VECTORS};
@@ -17,7 +17,8 @@ const SPARSE_WINDOW_POSTINGS: usize = WINDOW_VECTORS / 8;
 const WINDOWS_PER_CHECK: usize = 16;
 const DOCUMENTS_PER_CHECK: usize = 1024;
 
-/// The best documents among those that share a dimension with the query, each by the best of its vectors. `query` is ascending and finite; `limit` is not 0.
+/// The best documents among those that share a dimension with the query, each by the best of its vectors. `query` is
+/// ascending and finite; `limit` is not 0.
 pub fn search_snapshot(snapshot: &Snapshot, query: &[(u32, f32)], bounds: &SearchBounds) -> VectorHits {
     // The largest segment first: its floor spares work in all others.
     let mut segments: Vec<&LiveSegment> = snapshot.segments.iter().collect();

@@ -24,8 +24,9 @@ const headers = {
 } as const;
 
 /**
- * An answer of server-sent events, or of lines. The body is a direct stream of the runtime, which sends what was written at the end
- * of each turn of the event loop: events that are there together cost one system call. A queue of chunks costs a token 5 us more.
+ * An answer of server-sent events, or of lines. The body is a direct stream of the runtime, which sends what was
+ * written at the end of each turn of the event loop: events that are there together cost one system call. A queue of
+ * chunks costs a token 5 us more.
  */
 export class SseStream {
   readonly response: Response;

@@ -3,7 +3,10 @@ import type { CodeRange, GrammarWriter } from './grammar-writer.ts';
 import { inString } from './pattern-grammar.ts';
 import type { Pattern } from './pattern-reader.ts';
 
-/** Bounds on what is worked out, in some tens of milliseconds; patterns that need more are too much together. `steps`: edges and states looked at. */
+/**
+ * Bounds on what is worked out, in some tens of milliseconds; patterns that need more
+ * are too much together. `steps`: edges and states looked at.
+ */
 const bounds = { automatonStates: 4_096, states: 1_024, steps: 200_000 } as const;
 
 /** Code points that a text may have; without `max` there is no upper bound. */

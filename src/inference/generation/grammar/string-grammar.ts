@@ -52,7 +52,10 @@ function charactersOf({ min, max }: Lengths, writer: GrammarWriter): string {
   return [...exactly(min), repeated(piece, 0, pieces), repeated(character, 0, tail)].join(' ');
 }
 
-/** The patterns of a schema, its format as one of them: a format that is not known is a name for the pattern that stands beside it. */
+/**
+ * The patterns of a schema, its format as one of them: a format that is not
+ * known is a name for the pattern that stands beside it.
+ */
 function patternsOf({ pattern, format }: SchemaObject): Pattern[] {
   if (pattern !== undefined && typeof pattern !== 'string') throw unsupported('pattern', 'has to be a string');
   const known = formatPattern(format);

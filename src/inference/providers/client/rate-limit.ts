@@ -2,8 +2,8 @@ import type { Clock } from '../../../lib/clock.ts';
 import { minuteMs } from '../../../lib/units.ts';
 
 /**
- * A token bucket: `perMinute` units flow in evenly, up to `burst`. A caller that takes more than there is goes into debt and waits
- * until it is paid, so that requests go out in the order in which they came.
+ * A token bucket: `perMinute` units flow in evenly, up to `burst`. A caller that takes more than there is goes into
+ * debt and waits until it is paid, so that requests go out in the order in which they came.
  */
 export class RateLimit {
   readonly #clock: Pick<Clock, 'monotonicMs'>;

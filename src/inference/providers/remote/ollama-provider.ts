@@ -33,7 +33,10 @@ const taken = [
   'keep_alive',
 ] as const;
 
-/** Ollama: https://github.com/ollama/ollama/blob/main/docs/api.md. Texts that are too long are refused unless they are to be cut. */
+/**
+ * Ollama: https://github.com/ollama/ollama/blob/main/docs/api.md. Texts that
+ * are too long are refused unless they are to be cut.
+ */
 export class OllamaProvider implements Provider {
   readonly #client: ProviderClient;
   readonly #batch: BatchBounds;

@@ -4,8 +4,8 @@ import type { GgufHeader } from '../../../models/headers/gguf-header.ts';
 import type { Device, GpuKind } from '../../available-backends.ts';
 
 /**
- * The members that we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as llama.cpp has them.
- * They are not part of that package's public API, so its version is pinned exactly.
+ * The members that we use of the native classes below node-llama-cpp's own: batches, sequences and samplers as
+ * llama.cpp has them. They are not part of that package's public API, so its version is pinned exactly.
  */
 export interface LlamaBinding {
   readonly AddonModel: new (

@@ -85,8 +85,8 @@ const paramMembers = [
   'algorithm_params',
 ];
 /**
- * Members that have no effect on searches of a type. They are refused unless they have their default, which some clients always send.
- * Paths and their edges are always part of what a search for paths finds.
+ * Members that have no effect on searches of a type. They are refused unless they have their default, which some
+ * clients always send. Paths and their edges are always part of what a search for paths finds.
  */
 const strangers = {
   traverse: ['target_nodes', 'pattern', 'return_aliases', 'weight_mode', 'k'],

@@ -41,7 +41,10 @@ interface ProjectionScope {
   readonly indexes: readonly ServingIndex[];
   readonly artifacts: readonly ArtifactDefinition[];
   readonly templates: Pick<Templates, 'render'>;
-  /** Some documents are hidden from the caller: what was made of an earlier version of one, which may have been hidden, is not shown. */
+  /**
+   * Some documents are hidden from the caller: what was made of an earlier
+   * version of one, which may have been hidden, is not shown.
+   */
   readonly hides: boolean;
 }
 

@@ -289,8 +289,8 @@ impl TableMapping {
     }
 }
 
-/// The first of the names that a path is made of: the longest that is declared with dots of its own, or what stands before the first
-/// dot.
+/// The first of the names that a path is made of: the longest that is declared with dots of its own, or what stands
+/// before the first dot.
 fn first_name<'p>(parent: &SchemaCursor, names: &'p str) -> &'p str {
     let Some(first_dot) = names.find('.') else { return names };
     let later_dots = names.rmatch_indices('.').map(|(at, _)| at).take_while(|at| *at > first_dot);

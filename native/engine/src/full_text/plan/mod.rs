@@ -1,5 +1,5 @@
-//! The plan of a query, as `src/query/plan/native-plan.ts` and `src/query/aggregations/aggregation-plan.ts` write it. A fixture keeps the two
-//! languages alike: `tests/plan_fixture.rs`.
+//! The plan of a query, as `src/query/plan/native-plan.ts` and `src/query/aggregations/aggregation-plan.ts` write it. A
+//! fixture keeps the two languages alike: `tests/plan_fixture.rs`.
 
 mod aggregation;
 mod legs;

@@ -77,8 +77,8 @@ pub fn files_of_segment(id: &str) -> [PathBuf; 6] {
     ["idx", "pos", "term", "store", "fast", "fieldnorm"].map(|extension| PathBuf::from(format!("{id}.{extension}")))
 }
 
-/// Writes what the newest commit has that is not durable. None before the first commit; no draft when all of it is durable. Where it
-/// fails, nothing of it is left.
+/// Writes what the newest commit has that is not durable. None before the first commit; no draft when all of it is
+/// durable. Where it fails, nothing of it is left.
 pub fn write_checkpoint(
     directory: &IndexDirectory,
     files: &TextFiles,

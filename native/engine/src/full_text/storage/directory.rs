@@ -140,8 +140,8 @@ impl IndexDirectory {
         Ok(disk.root.join(name))
     }
 
-    /// A merge that needs these files begins. Where the disk does not take one it fails: the sources serve, and what is merged may
-    /// be much more than has come since the last checkpoint.
+    /// A merge that needs these files begins. Where the disk does not take one it fails: the sources serve, and what is
+    /// merged may be much more than has come since the last checkpoint.
     pub fn begin_merge(&self, files: &[PathBuf]) {
         self.state().of_merges.extend(files.iter().cloned());
     }

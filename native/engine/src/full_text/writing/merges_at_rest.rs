@@ -11,8 +11,8 @@ const REST_SHARE_MIN: u64 = 8;
 /// Documents that a large merge brings together at most: under a minute of one thread.
 const LARGE_DOCUMENTS_MAX: u64 = 1 << 24;
 
-/// A segment this many times as large as all smaller ones together is in no large merge: each at least doubles the largest, so that a
-/// document is written four times more on its way from one bound to the other.
+/// A segment this many times as large as all smaller ones together is in no large merge: each at least doubles the
+/// largest, so that a document is written four times more on its way from one bound to the other.
 const LARGE_REST_SHARE_MIN: u64 = 1;
 
 /// The segments of a commit that are to become one of at most `documents_max`; empty when it is well as it is.

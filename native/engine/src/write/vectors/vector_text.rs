@@ -6,8 +6,9 @@ use sundew_base::part::{PartBody, PartForm, dense, sparse, sparse_set};
 
 use crate::error::EngineError;
 
-/// The JSON text of a stored vector: an array of numbers, or `{"indices":[..],"values":[..]}`;
-/// of several vectors an array of them. Every number is the shortest that stands for its float32. Error: `internal` for bytes that are not a vector.
+/// The JSON text of a stored vector: an array of numbers, or `{"indices":[..],"values":[..]}`; of several vectors an
+/// array of them. Every number is the shortest that stands for its float32. Error: `internal` for bytes that are not a
+/// vector.
 pub fn render_vector(body: &[u8]) -> Result<String, EngineError> {
     let body = PartBody::parse(body)?;
     match body.form {

@@ -1,4 +1,5 @@
-//! Words that are needed, each in any of the fields: the same documents are found whether the fields are sought in or read by windows.
+//! Words that are needed, each in any of the fields: the same documents are found whether the fields are sought in or
+//! read by windows.
 
 use std::collections::HashMap;
 

@@ -42,7 +42,8 @@ struct Corpus {
     index: Arc<TextIndex>,
 }
 
-/// Texts have `shortest` words or up to fourteen more. `parts` are committed one by one. One document in twenty is deleted, or none.
+/// Texts have `shortest` words or up to fourteen more. `parts` are committed one by one. One document in twenty is
+/// deleted, or none.
 fn corpus(words: Shares, shortest: u32, parts: &[Range<usize>], deletes: bool) -> Corpus {
     println!("seed {SEED}");
     let count = parts.last().expect("parts").end;
@@ -279,8 +280,8 @@ fn a_union_ends_where_a_word_that_only_adds_ends_early() {
 
 #[test]
 fn no_match_is_hidden_by_a_segment_whose_texts_have_another_length() {
-    // By the average length of the first segment, 10, five words with the phrase once score more than fourteen with it twice; by that of
-    // both, 20, they score less, and a block of the short ones before has better matches than these.
+    // By the average length of the first segment, 10, five words with the phrase once score more than fourteen with it
+    // twice; by that of both, 20, they score less, and a block of the short ones before has better matches than these.
     let text = |phrases: usize, length: usize| json!({"text": "herb tea ".repeat(phrases) + &"filler ".repeat(length - 2 * phrases)});
     let of_length = |at: usize| match at {
         0..128 => text(1, 4),

@@ -7,8 +7,9 @@ use super::insert::{Cancelled, STARTS};
 use super::storage::Graph;
 use super::walk::Scratch;
 
-/// How many of the rows are linked to the nearest node that a walk to them meets, or to one as near, while the walk in turn comes as
-/// near to them as half of their links. Walks begin in the upper layers, which have to be linked by walks.
+/// How many of the rows are linked to the nearest node that a walk to them meets, or to one as near, while the walk in
+/// turn comes as near to them as half of their links. Walks begin in the upper layers, which have to be linked by
+/// walks.
 pub fn judge_links(
     graph: &Graph,
     rows: impl Iterator<Item = u32>,

@@ -31,9 +31,9 @@ impl DenseIndex {
         self.writing().is_held = true;
     }
 
-    /// Makes a graph of committed rows whose vectors have links in `hints`, a file of another index, with these links, and makes it
-    /// durable. The other rows wait for a graph as ever, and so do all where the file cannot be what it says. Returns when no more
-    /// rows wait than may.
+    /// Makes a graph of committed rows whose vectors have links in `hints`, a file of another index, with these links,
+    /// and makes it durable. The other rows wait for a graph as ever, and so do all where the file cannot be what it
+    /// says. Returns when no more rows wait than may.
     pub fn link_again(&self, hints: &Path) -> LinkReport {
         let mut writing = self.writing();
         writing.is_held = true;

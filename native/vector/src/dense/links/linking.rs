@@ -24,8 +24,8 @@ use super::link_file::{LinkFile, LinkedNode};
 const JUDGED_ONE_IN: usize = 256;
 const JUDGED_MIN: usize = 64;
 
-/// The share of them that a walk has to bear out. Where the file is that of the same rows, it is nearly all, but 0.61 of a million
-/// vectors without any structure, in which walks lose their way.
+/// The share of them that a walk has to bear out. Where the file is that of the same rows, it is nearly all, but 0.61
+/// of a million vectors without any structure, in which walks lose their way.
 const GOOD_SHARE_MIN: f64 = 0.4;
 
 /// A row that has lost more of its neighbours is linked again.

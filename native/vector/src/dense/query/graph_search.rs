@@ -18,9 +18,9 @@ const EXACT_NODES_MAX: usize = 256;
 /// Nodes between two looks at the clock.
 const NODES_BETWEEN_LOOKS: usize = 4096;
 
-/// How doubtful the result of a walk must be to be rejected, as `doubt` measures it. In sets of 100,000 rows this holds for nearly all
-/// queries where rows lie anywhere in 128 dimensions and for eight in ten in 64; among clustered rows for nearly all queries
-/// off the clusters and one in ten of the others; among word vectors for one in a hundred.
+/// How doubtful the result of a walk must be to be rejected, as `doubt` measures it. In sets of 100,000 rows this holds
+/// for nearly all queries where rows lie anywhere in 128 dimensions and for eight in ten in 64; among clustered rows
+/// for nearly all queries off the clusters and one in ten of the others; among word vectors for one in a hundred.
 const DOUBTFUL: f32 = 500.0;
 
 /// Such a walk is followed by a scan of at most this many rows for each node whose cost it has computed, fewer where there is

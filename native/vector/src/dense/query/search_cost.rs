@@ -97,9 +97,10 @@ pub fn steps_among(count: usize, candidates: usize) -> (usize, usize) {
     (starts, starts + 2 * scanned_for(candidates))
 }
 
-/// Comparisons that all walks of a search among `count` allowed nodes may lose. Where they turn out to lose more they are abandoned, and
-/// with the scan that follows, which compares nothing again, the search costs half more than that scan alone. With a quarter, walks
-/// among a tenth of 100,000 rows were still given up that cost less than half of the scan.
+/// Comparisons that all walks of a search among `count` allowed nodes may lose. Where they turn out to lose more they
+/// are abandoned, and with the scan that follows, which compares nothing again, the search costs half more than that
+/// scan alone. With a quarter, walks among a tenth of 100,000 rows were still given up that cost less than half of the
+/// scan.
 pub fn lost_at_most(count: usize) -> u64 {
     count as u64 / 2
 }

@@ -109,7 +109,8 @@ export class SequenceSlots {
 
   #oldest(): SequenceSlot {
     const free = this.#slots.filter(({ busy }) => !busy);
-    // A sequence that holds nothing goes first, the first of them so that busy ones are neighbours; then what was used longest ago.
+    // A sequence that holds nothing goes first, the first of them so that busy ones are neighbours; then what was used
+    // longest ago.
     const slot = free.find(({ tokens }) => tokens.length === 0) ?? free.toSorted((a, b) => a.lastUse - b.lastUse)[0];
     if (slot === undefined) throw new Error('no sequence is free');
     return slot;

@@ -28,7 +28,8 @@ impl PathTotals {
     }
 }
 
-/// The content of `part`, made by `make` where it is empty; `None` where `make` gives none. A query that is to end at once makes nothing.
+/// The content of `part`, made by `make` where it is empty; `None` where `make` gives none. A query that is to end at
+/// once makes nothing.
 pub fn known_or_made<'a, T>(
     part: &'a OnceLock<T>,
     deadline: &Deadline,

@@ -1,9 +1,10 @@
 //! Queries that are made of clauses. A document scores the same wherever it lies and however it was found.
 //!
-//! Tantivy adds up the clauses of a document in single precision, in the order in which it comes to them: that of their cost
-//! in the segment, or of the documents ahead of them. With three clauses the last digits would differ between ranges, and between
-//! a query with a filter and one without. Here the clauses that are needed and those that may match are added up in double precision
-//! each, in the order of the query; both sums are rounded to single precision, and then added.
+//! Tantivy adds up the clauses of a document in single precision, in the order in which it comes to them: that of their
+//! cost in the segment, or of the documents ahead of them. With three clauses the last digits would differ between
+//! ranges, and between a query with a filter and one without. Here the clauses that are needed and those that may match
+//! are added up in double precision each, in the order of the query; both sums are rounded to single precision, and
+//! then added.
 
 use tantivy::Term;
 use tantivy::query::{

@@ -9,9 +9,9 @@ use crate::full_text::query::compile::index_fields::IndexFields;
 
 /// A field that is declared not to be indexed finds nothing, as declared. To leave out documents by it would let all through.
 ///
-/// Errors: `invalid_query` where that is asked for, by the request or the row filter of its caller, and where the request has a field
-/// that is never indexed, or a string longer than those that are indexed whole. A row filter that asks for either shows
-/// nothing, which hides enough.
+/// Errors: `invalid_query` where that is asked for, by the request or the row filter of its caller, and where the
+/// request has a field that is never indexed, or a string longer than those that are indexed whole. A row filter that
+/// asks for either shows nothing, which hides enough.
 pub fn check_fields(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
     let asked = plan.query.iter().chain(&plan.filter).map(|node| (node, false));
     let left_out = plan.exclusion.iter().map(|node| (node, true));

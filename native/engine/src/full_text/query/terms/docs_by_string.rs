@@ -1,8 +1,8 @@
 //! The documents that hold the strings of a column: the way back from a segment's sorted strings to its documents.
 //!
-//! A column tells the strings of a document. To find the documents of a few strings, its dictionary is asked for their ordinals and
-//! all of it is read, which for a prefix in a large segment is most of a query. Where a column is asked again and again, the way
-//! back is made once, on another thread.
+//! A column tells the strings of a document. To find the documents of a few strings, its dictionary is asked for their
+//! ordinals and all of it is read, which for a prefix in a large segment is most of a query. Where a column is asked
+//! again and again, the way back is made once, on another thread.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -50,7 +50,8 @@ pub struct StringDocs {
     /// Bytes of a beginning.
     width: usize,
     strings: u64,
-    /// For each string where its documents begin in `docs`, and the end of the last one's; none where each string is in one document.
+    /// For each string where its documents begin in `docs`, and the end of the last one's; none where each string is in
+    /// one document.
     starts: Option<Box<[u32]>>,
     /// A document with several strings is there for each.
     docs: Box<[DocId]>,

@@ -1,12 +1,13 @@
 //! What the stored bounds of blocks tell of scores by another average length.
 //!
-//! Of each full block Tantivy stores the norm and frequency that score most by the average length of texts in the segment, as it was
-//! when the segment was written. Queries score by the average of all segments and ranges, by which another document of the
-//! block may score more: one that has the word more often in a longer text, where the average is greater.
+//! Of each full block Tantivy stores the norm and frequency that score most by the average length of texts in the
+//! segment, as it was when the segment was written. Queries score by the average of all segments and ranges, by which
+//! another document of the block may score more: one that has the word more often in a longer text, where the average
+//! is greater.
 //!
-//! BM25 gives `f / (f + k)` of a word's weight, with `k = k1 * (1 - b + b * length / average)`. By an average that is `1 / r` times the
-//! stored one, `k` is at least `r` times what it was, whatever the length. With `s` the greatest share by the stored average, no document
-//! of the block has a share above `s / (s + r * (1 - s))`.
+//! BM25 gives `f / (f + k)` of a word's weight, with `k = k1 * (1 - b + b * length / average)`. By an average that is
+//! `1 / r` times the stored one, `k` is at least `r` times what it was, whatever the length. With `s` the greatest
+//! share by the stored average, no document of the block has a share above `s / (s + r * (1 - s))`.
 
 use tantivy::Score;
 use tantivy::fieldnorm::FieldNormReader;

@@ -7,8 +7,8 @@ use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::words::word_cursor::{WordCursor, least_frequency};
 use crate::full_text::query::words::word_walks::Watch;
 
-/// Bits of the sieve that tells documents of several words, for each posting: a power of two. The share of documents that it takes for
-/// such, though they have one of the words, is at most one divided by this.
+/// Bits of the sieve that tells documents of several words, for each posting: a power of two. The share of documents
+/// that it takes for such, though they have one of the words, is at most one divided by this.
 const SIEVE_BITS: usize = 32;
 
 /// All matches of a union, in order.
@@ -53,8 +53,8 @@ fn add_up_same(found: &mut Vec<(DocId, Score)>) {
     found.truncate(kept);
 }
 
-/// The same without documents whose score does not exceed `threshold`. The length of a document is read only where it has several of
-/// the words, or one so often that it might exceed the threshold.
+/// The same without documents whose score does not exceed `threshold`. The length of a document is read only where it
+/// has several of the words, or one so often that it might exceed the threshold.
 pub fn gather_best(
     cursors: &mut [WordCursor<'_>],
     lets_through: impl Fn(DocId) -> bool,

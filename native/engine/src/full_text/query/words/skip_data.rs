@@ -82,8 +82,8 @@ impl SkipData {
         self.number_at(block * BLOCK_BYTES + SUM_AT)
     }
 
-    /// The norm and frequency of the document that scored most when the segment was written; frequencies that a byte does not hold
-    /// are the greatest there are. Of a field without norms both are 0, and tell nothing.
+    /// The norm and frequency of the document that scored most when the segment was written; frequencies that a byte
+    /// does not hold are the greatest there are. Of a field without norms both are 0, and tell nothing.
     pub fn best(&self, block: usize) -> (u8, u32) {
         let (norm, frequency) = self.best_at_least(block);
         (norm, if frequency == u32::from(u8::MAX) { u32::MAX } else { frequency })

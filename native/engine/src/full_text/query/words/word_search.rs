@@ -76,8 +76,8 @@ struct WordPostings {
 }
 
 impl<'q> FoundWords<'q> {
-    /// `None` when `query` is not a union, an intersection or a phrase of words of texts, and where a file is gone: the segment was
-    /// merged into another, and who opened it before reads on.
+    /// `None` when `query` is not a union, an intersection or a phrase of words of texts, and where a file is gone: the
+    /// segment was merged into another, and who opened it before reads on.
     pub fn of(
         query: &'q dyn Query,
         view: &RangeView,
@@ -207,9 +207,9 @@ impl WordSearch {
         self.words.len() == 1
     }
 
-    /// A score that at least `wanted` documents of `segments` have, of which all documents are to be shown. Of every full block of a
-    /// word's postings one document is known before any is decoded, and of a union it scores no less by the other words. `None` where
-    /// there are fewer blocks, or where a document needs several words.
+    /// A score that at least `wanted` documents of `segments` have, of which all documents are to be shown. Of every
+    /// full block of a word's postings one document is known before any is decoded, and of a union it scores no less by
+    /// the other words. `None` where there are fewer blocks, or where a document needs several words.
     pub fn reached(&self, wanted: usize, segments: &[u32]) -> Option<Score> {
         if wanted == 0 || !(matches!(self.shape, Shape::Any) || self.is_one_word()) {
             return None;

@@ -37,8 +37,8 @@ pub fn seek_every(
     Ok(())
 }
 
-/// Each of `docs` in any of the words, some documents at a time: what a word tells of them does not branch, since a processor could
-/// not guess it.
+/// Each of `docs` in any of the words, some documents at a time: what a word tells of them does not branch, since a
+/// processor could not guess it.
 pub fn seek_any(
     cursors: &mut [WordCursor<'_>],
     docs: &BitSet,

@@ -167,8 +167,8 @@ impl<'c, 'a> Union<'c, 'a> {
         self.bounds.iter().map(|(bound, _)| f64::from(*bound)).sum::<f64>() > self.threshold
     }
 
-    /// After `may_exceed`. Only documents that both of `tests` let through: the first is asked before a document is scored, the other
-    /// after. Returns the last document that was searched.
+    /// After `may_exceed`. Only documents that both of `tests` let through: the first is asked before a document is
+    /// scored, the other after. Returns the last document that was searched.
     fn search(
         &mut self,
         start: DocId,
@@ -235,7 +235,8 @@ impl<'c, 'a> Union<'c, 'a> {
                 }
             }
         }
-        // The lengths of all are read before any score decides what is done next: they lie far apart, and are waited for together.
+        // The lengths of all are read before any score decides what is done next: they lie far apart, and are waited
+        // for together.
         let mut kept = 0;
         for number in 0..count {
             let at = self.candidates[number].0;

@@ -197,8 +197,8 @@ impl<'p, 'a> Pair<'p, 'a> {
         }
     }
 
-    /// As far as both blocks and the table go; that of the first is read from `from` on. The length of a document is read only where
-    /// the frequencies let it exceed the threshold.
+    /// As far as both blocks and the table go; that of the first is read from `from` on. The length of a document is
+    /// read only where the frequencies let it exceed the threshold.
     fn compare_blocks(&mut self, from: usize, threshold: Score) {
         let docs = &self.first.blocks.docs()[from..];
         let at = self.second.blocks.seek(docs[0]);

@@ -67,8 +67,8 @@ pub fn filter_bits(
     bits_of(view, plan, &filter_name(view, plan)?, deadline)
 }
 
-/// For each segment of `view`, in order, the documents that the row filters of `plan` permit and that are there. `None` without a row
-/// filter.
+/// For each segment of `view`, in order, the documents that the row filters of `plan` permit and that are there. `None`
+/// without a row filter.
 ///
 /// Errors: `invalid_query`; `query_timeout`.
 pub fn permitted_bits(
@@ -93,7 +93,8 @@ pub fn permitted_bits(
     there.collect::<Result<_, _>>().map(Some)
 }
 
-/// The same as `filter_bits` for a filter that was asked before; to keep the bits of one that is never asked again would only cost.
+/// The same as `filter_bits` for a filter that was asked before; to keep the bits of one that is never asked again
+/// would only cost.
 pub fn known_filter_bits(
     view: &RangeView,
     plan: &QueryPlan,

@@ -157,8 +157,8 @@ impl TopKBuilder<'_, '_, '_> {
         Ok(true)
     }
 
-    /// Bounds of a field with frequencies and without norms are 0, and those of a text are by the average length of its segment: by
-    /// another one they are too low, and matches would be skipped.
+    /// Bounds of a field with frequencies and without norms are 0, and those of a text are by the average length of its
+    /// segment: by another one they are too low, and matches would be skipped.
     fn is_bounded(&self, query: &dyn Query) -> tantivy::Result<bool> {
         let Some(field) = query.downcast_ref::<TermQuery>().map(|term| term.term().field()) else { return Ok(false) };
         let fields = &self.view.index.fields;
