@@ -19,6 +19,7 @@ export type Need =
  */
 export const rows: Readonly<Record<Need, readonly string[]>> = {
   open: [
+    'GET /',
     'GET /docs',
     'GET /docs/start.js',
     'GET /docs/swagger-ui-bundle.js',
