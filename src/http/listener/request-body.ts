@@ -34,8 +34,7 @@ export function readBody(request: Request, length: number | undefined, options: 
   if (!gzipped) return bytes;
   return bytes.then((compressed) => {
     options.onReceived();
-    options.count(Math.min(statedSize(compressed), options.bytesMax));
-    return inflate(compressed, options.bytesMax);
+    return inflateCounted(compressed, options);
   });
 }
 
@@ -140,20 +139,32 @@ function joined(chunks: readonly Uint8Array[], total: number): Uint8Array {
   return bytes;
 }
 
-/** Inflated size by the end of a gzip body, in bytes (RFC 1952, ISIZE). A forged one costs no more than the bound. */
+/** Inflates what was counted, by the size that the body states; one that has more is counted by the bound, and inflated again. */
+async function inflateCounted(compressed: Uint8Array, { bytesMax, count }: ReadBodyOptions): Promise<Uint8Array> {
+  const stated = Math.min(statedSize(compressed), bytesMax);
+  count(stated);
+  const inflated = await inflate(compressed, stated);
+  if (inflated !== undefined) return inflated;
+  count(bytesMax);
+  const whole = stated < bytesMax ? await inflate(compressed, bytesMax) : undefined;
+  if (whole === undefined) throw tooLarge(bytesMax);
+  return whole;
+}
+
+/** Inflated size by the end of a gzip body, in bytes (RFC 1952, ISIZE): of its last part alone, and not to be relied on. */
 function statedSize(compressed: Uint8Array): number {
   const { buffer, byteOffset, byteLength } = compressed;
   return byteLength < 4 ? 0 : new DataView(buffer, byteOffset + byteLength - 4, 4).getUint32(0, true);
 }
 
-/** Inflates off the main thread, and stops at the bound: a small body that grows without end costs no more than that. */
-async function inflate(bytes: Uint8Array, bytesMax: number): Promise<Uint8Array> {
+/** Inflates off the main thread, and stops at the bound, which a body costs at most; undefined for one that has more. */
+async function inflate(bytes: Uint8Array, bytesMax: number): Promise<Uint8Array | undefined> {
   // Loaded with the first compressed body: most servers start without ever seeing one.
   const { gunzip } = await import('node:zlib');
   return new Promise((resolve, reject) => {
-    gunzip(bytes, { maxOutputLength: bytesMax }, (error, inflated) => {
+    gunzip(bytes, { maxOutputLength: Math.max(1, bytesMax) }, (error, inflated) => {
       if (error === null) resolve(new Uint8Array(inflated.buffer, inflated.byteOffset, inflated.byteLength));
-      else if ('code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(bytesMax));
+      else if ('code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') resolve(undefined);
       else reject(new ServiceError('invalid_request', 'the body is not valid gzip', { cause: error }));
     });
   });
