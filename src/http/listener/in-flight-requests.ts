@@ -189,7 +189,11 @@ export class InFlightRequests {
 
   async #waitForAnswer(entry: InFlightRequest, bytes: number): Promise<void> {
     const over = pause(this.#clock, this.#options.answerWaitMs, entry.signal);
-    if (await this.#answers.wait(entry, bytes, over)) return;
+    if (await this.#answers.wait(entry, bytes, over)) {
+      if (this.#open.has(entry)) return;
+      // Its turn came when it had ended already.
+      this.#answers.release(entry);
+    }
     entry.signal.throwIfAborted();
     throw tooManyAnswers();
   }
@@ -226,9 +230,14 @@ export class InFlightRequests {
   }
 
   /** Counts an answer that outlives its handler, and returns what ends that. */
-  openStream(request: Request, answer: OpenAnswer): () => void {
+  openStream(entry: InFlightRequest, answer: OpenAnswer): () => void {
+    const { request } = entry;
     this.#streams.set(answer, request);
-    if (answer.mayBeSilent) this.#extendIdle(request, silentForever);
+    if (answer.mayBeSilent) {
+      this.#extendIdle(request, silentForever);
+      // The end of the stream gives the time back, not that of its request.
+      entry.isExtended = false;
+    }
     this.#sweepLater();
     return () => {
       if (this.#streams.delete(answer) && answer.mayBeSilent) this.#extendIdle(request, this.#keepAliveSeconds);

@@ -125,7 +125,7 @@ export class RequestRules implements ExchangeHost {
   openStream(exchange: Exchange, stop: (error: Error) => void, { mayBeSilent = true } = {}) {
     const requireCaller = () => this.#requireCaller(exchange);
     return {
-      end: this.inFlight.openStream(exchange.request, { stop, requireCaller, mayBeSilent }),
+      end: this.inFlight.openStream(exchange, { stop, requireCaller, mayBeSilent }),
       failed: (thrown: unknown) => this.#understand(exchange, thrown),
     };
   }

@@ -10,6 +10,7 @@ import { rawJson, reply } from '../../../src/http/listener/reply.ts';
 import { readBody } from '../../../src/http/listener/request-body.ts';
 import { defineRoute, type Route } from '../../../src/http/routing/route.ts';
 import { AssertionError } from '../../../src/lib/assert.ts';
+import { pause } from '../../../src/lib/clock.ts';
 import { errorCodes } from '../../../src/protocol/error-codes.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
@@ -400,6 +401,45 @@ describe('admission and deadlines', () => {
     expect(extended).toEqual([limits.keepAliveMs / 1_000]);
   });
 
+  test('a stream that begins late may be silent for as long as it likes, and gives the time back at its end', async () => {
+    const clock = new FakeClock();
+    const begun = Promise.withResolvers<void>();
+    let end = () => {};
+    const stream = get('/stream', async (context) => {
+      await begun.promise;
+      ({ end } = context.openStream(() => undefined));
+      return new Response('');
+    });
+    const extended: number[] = [];
+    const app = testApp({ routes: [stream], clock, extendIdle: (_request, seconds) => void extended.push(seconds) });
+    const answer = app.handle(new Request('http://localhost/stream'));
+    await clock.advance(10_000);
+    begun.resolve();
+    await answer;
+    await clock.advance(60_000);
+    expect(extended.at(-1)).toBe(0);
+    end();
+    expect(extended.at(-1)).toBe(limits.keepAliveMs / 1_000);
+  });
+
+  test('room for an answer that comes when its request has ended is given back', async () => {
+    const clock = new FakeClock();
+    const hold = (path: string, afterMs: number) =>
+      get(path, async ({ caller }) => {
+        await pause(clock, afterMs);
+        await caller.holdAnswer(80);
+        return path === '/now' ? 1 : new Promise<never>(() => undefined);
+      });
+    const bounds = { ...limits, answersInFlightBytesMax: 100, requestDeadlineMs: 10_000, answerWaitMs: 5_000 };
+    const app = testApp({ routes: [hold('/waits', 8_000), hold('/holds', 0), hold('/now', 0)], clock, limits: bounds });
+    const given = ['/waits', '/holds'].map((path) => app.handle(new Request(`http://localhost${path}`)));
+    await clock.advance(11_000);
+    for (const answer of given) expect(await messageOf(answer)).toStartWith('503 deadline_exceeded');
+    const next = app.handle(new Request('http://localhost/now'));
+    await clock.advance(6_000);
+    expect((await next).status).toBe(200);
+  });
+
   test('what a drain gives up is answered', async () => {
     const { route } = waiting();
     const app = testApp({ routes: [route] });
@@ -487,6 +527,28 @@ describe('admission and deadlines', () => {
       'not valid gzip',
     );
     expect(counted).toEqual([5_000]);
+  });
+
+  test('a packed body that has more than it states is counted as the largest before it is inflated further', async () => {
+    const counted: number[] = [];
+    const packed = Buffer.concat([Bun.gzipSync(Buffer.alloc(8_000, 'a')), Bun.gzipSync(Buffer.from('b'))]);
+    const body = (bytesMax: number) =>
+      readBody(
+        new Request('http://localhost/', { method: 'POST', body: packed, headers: { 'content-encoding': 'gzip' } }),
+        packed.length,
+        {
+          bytesMax,
+          gzip: true,
+          deadlineMs: 1_000,
+          bytesPerSecondMin: 1,
+          clock: new FakeClock(),
+          count: (bytes) => void counted.push(bytes),
+          onReceived: () => undefined,
+        },
+      );
+    expect(Buffer.from(await body(10_000)).toString()).toBe(`${'a'.repeat(8_000)}b`);
+    expect(counted).toEqual([1, 10_000]);
+    await expect(body(8_000)).rejects.toThrow('larger than 8000 bytes');
   });
 
   test('the observation has the pattern of the route, not its path', async () => {
