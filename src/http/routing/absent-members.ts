@@ -1,4 +1,4 @@
-import { type TSchema, TypeGuard } from '@sinclair/typebox';
+import { KindGuard, type TSchema } from '@sinclair/typebox';
 
 /**
  * Told of a member that the schema does not know, with those that it does,
@@ -19,15 +19,15 @@ function visit(value: unknown, schema: TSchema, path: string, onUnknown: OnUnkno
   const meant = branchFor(value, schema);
   if (meant === undefined) return;
   if (Array.isArray(value)) {
-    if (!TypeGuard.IsArray(meant)) return;
+    if (!KindGuard.IsArray(meant)) return;
     for (const [at, each] of value.entries()) visit(each, meant.items, `${path}.${at}`, onUnknown);
     return;
   }
-  if (TypeGuard.IsRecord(meant)) {
+  if (KindGuard.IsRecord(meant)) {
     const [inner] = Object.values(meant.patternProperties);
     for (const [name, each] of Object.entries(value)) visit(each, inner as TSchema, `${path}.${name}`, onUnknown);
   }
-  if (TypeGuard.IsObject(meant)) visitObject(value, meant.properties, meant.required ?? [], path, onUnknown);
+  if (KindGuard.IsObject(meant)) visitObject(value, meant.properties, meant.required ?? [], path, onUnknown);
 }
 
 function visitObject(
@@ -42,32 +42,32 @@ function visitObject(
     const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
     if (schema === undefined) onUnknown(name, known, path, each);
     else if (each !== null) visit(each, schema, `${path}.${name}`, onUnknown);
-    else if (!required.includes(name) && !TypeGuard.IsUnknown(schema)) Reflect.deleteProperty(value, name);
+    else if (!required.includes(name) && !KindGuard.IsUnknown(schema)) Reflect.deleteProperty(value, name);
   }
 }
 
 /** Of a union, the schema that the value is meant for, where only one can be: told by its `type`, or by its members. */
 function branchFor(value: object, schema: TSchema): TSchema | undefined {
-  if (!TypeGuard.IsUnion(schema)) return schema;
+  if (!KindGuard.IsUnion(schema)) return schema;
   const fitting = branchesOf(schema).filter((branch) => fits(value, branch));
-  const shared = fitting.map((branch) => (TypeGuard.IsObject(branch) ? sharedMembers(value, branch.properties) : 0));
+  const shared = fitting.map((branch) => (KindGuard.IsObject(branch) ? sharedMembers(value, branch.properties) : 0));
   const most = Math.max(...shared);
   const [only, ...others] = fitting.filter((_, at) => shared[at] === most);
   return others.length === 0 ? only : undefined;
 }
 
 function branchesOf(schema: TSchema): TSchema[] {
-  return TypeGuard.IsUnion(schema) ? schema.anyOf.flatMap(branchesOf) : [schema];
+  return KindGuard.IsUnion(schema) ? schema.anyOf.flatMap(branchesOf) : [schema];
 }
 
 function fits(value: object, branch: TSchema): boolean {
   if (Array.isArray(value)) {
     const [first]: unknown[] = value;
-    if (!TypeGuard.IsArray(branch)) return false;
+    if (!KindGuard.IsArray(branch)) return false;
     return typeof first === 'object' && first !== null && branchesOf(branch.items).some((each) => fits(first, each));
   }
-  if (TypeGuard.IsRecord(branch)) return true;
-  if (!TypeGuard.IsObject(branch)) return false;
+  if (KindGuard.IsRecord(branch)) return true;
+  if (!KindGuard.IsObject(branch)) return false;
   const type: unknown = branch.properties.type?.const;
   return type === undefined || !('type' in value) || type === value.type;
 }
