@@ -147,6 +147,11 @@ describe('chat', () => {
     expect(await minutes()).toBeGreaterThan(10 * 365 * 24 * 60);
     expect(await client.chat({ model, messages: [], keep_alive: 0 })).toMatchObject({ done_reason: 'unload' });
     await until(async () => !(await client.ps()).models.some(({ name }) => name === `${model}:latest`));
+    // One that is not loaded is not loaded for it.
+    const unload = client.chat({ model, messages: [], keep_alive: 0 });
+    const seen: unknown[] = [];
+    while ((await Promise.race([unload, Promise.resolve()])) === undefined) seen.push(...(await client.ps()).models);
+    expect(seen).toEqual([]);
   });
 });
 

@@ -83,7 +83,8 @@ async function keep(
   await admitted(inference, 'load', call, async () => {
     const model = inference.models.require('embedders', plainName(name));
     const staying = { signal: call.signal, keepAliveMs };
-    await inference.pool.use(specOfModel(model, inference.settings), () => Promise.resolve(), staying);
+    if (keepAliveMs === 0) inference.pool.unload(model);
+    else await inference.pool.use(specOfModel(model, inference.settings), () => Promise.resolve(), staying);
     return { value: undefined, items: 0, tokens: 0 };
   });
 }

@@ -100,7 +100,8 @@ function load(
   return admitted(inference, 'load', context, async () => {
     const model = inference.models.require('generators', name);
     const staying = { signal: context.signal, ...(keepAliveMs === undefined ? {} : { keepAliveMs }) };
-    await inference.pool.use(specOfModel(model, inference.settings), () => Promise.resolve(), staying);
+    if (keepAliveMs === 0) inference.pool.unload(model);
+    else await inference.pool.use(specOfModel(model, inference.settings), () => Promise.resolve(), staying);
     return { value: lines.nothing(keepAliveMs === 0 ? 'unload' : 'load'), items: 0, tokens: 0 };
   });
 }
