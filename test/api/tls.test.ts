@@ -6,6 +6,7 @@ import { connect } from '../../src/client/client.ts';
 import { readTls, type TlsMaterial, validityOf } from '../../src/http/listener/tls/tls-files.ts';
 import { TlsReload } from '../../src/http/listener/tls/tls-reload.ts';
 import { defineRoute } from '../../src/http/routing/route.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { otherVerbs } from '../../src/other-verbs.ts';
 import { runCommand } from '../support/command-line.ts';
 import { FakeClock } from '../support/fake-clock.ts';
@@ -74,6 +75,19 @@ describe('TLS', () => {
     wait.resolve();
     const answer = await pending;
     expect([answer.headers.get('connection'), await answer.json()]).toEqual(['close', 'slow']);
+  });
+
+  test('takes no new connection for a certificate that comes while it stops', async () => {
+    const wait = Promise.withResolvers<void>();
+    await using server = listening(material('first'), wait.promise);
+    const pending = fetch(`${server.url}/slow`, { tls: { ca: pem('first.cert') } });
+    while (server.app.inFlight.count === 0) await new Promise((resolve) => setImmediate(resolve));
+    const drained = server.listener.drain(server.app, 10_000, systemClock);
+    server.listener.useTls(material('second'));
+    expect(await ask(server.url, '/fast', 'second')).toBe('refused');
+    wait.resolve();
+    expect(await (await pending).json()).toBe('slow');
+    expect(await drained).toBe(0);
   });
 
   test('asks clients for a certificate of their authority', async () => {

@@ -53,6 +53,11 @@ export class ServerListener {
    * request are closed, the others behind their answers. Throws when it cannot be used; the one before then stays.
    */
   useTls(tls: TlsMaterial): void {
+    if (this.#isClosing) {
+      // There are no new connections any more.
+      this.#tls = tls;
+      return;
+    }
     const next = this.#listen(this.#server.hostname ?? '127.0.0.1', this.port, tls);
     const before = this.#server;
     this.#server = next;
