@@ -25,8 +25,11 @@ export function* foundIn(asset: unknown, { path, format }: EdgeSourceConfig['sou
   if (format === 'extraction_graph') {
     for (const entity of entities) yield { type: textOf(entity, 'label'), ...scoreOf(entity), target: entity };
   }
+  // Of several entities of one id the first.
+  const byId = new Map(entities.map((entity) => [memberOf(entity, 'id'), entity] as const).reverse());
   for (const relation of listOf(extraction, 'relations')) {
-    const ends = { source: entityOf(relation, 'source', entities), target: entityOf(relation, 'target', entities) };
+    const [source, target] = (['source', 'target'] as const).map((end) => entityOf(relation, end, { entities, byId }));
+    const ends = { source, target };
     yield { type: textOf(relation, 'type'), ...scoreOf(relation), ...ends };
   }
 }
@@ -38,16 +41,15 @@ function listOf(extraction: object, name: string): readonly unknown[] {
 }
 
 /** The entity that an end of a relation names by its place or id, or that it is. */
-function entityOf(relation: unknown, end: 'source' | 'target', entities: readonly unknown[]): unknown {
+function entityOf(
+  relation: unknown,
+  end: 'source' | 'target',
+  { entities, byId }: { entities: readonly unknown[]; byId: ReadonlyMap<unknown, unknown> },
+): unknown {
   const named = memberOf(relation, end);
   if (typeof named === 'string') return { text: named };
   const [at, id] = [memberOf(named, 'entity_index'), memberOf(named, 'id')];
-  const found =
-    typeof at === 'number'
-      ? entities[at]
-      : id === undefined
-        ? named
-        : entities.find((each) => memberOf(each, 'id') === id);
+  const found = typeof at === 'number' ? entities[at] : id === undefined ? named : byId.get(id);
   if (typeof found === 'object' && found !== null) return found;
   throw invalid(`a relation of the extraction has a "${end}" that is none of its entities`);
 }
