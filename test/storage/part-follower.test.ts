@@ -306,6 +306,40 @@ describe('a follower', () => {
     }
   });
 
+  test('tries a text again after the embedder was down at its time', async () => {
+    const followed = await FollowedRange.make();
+    followed.embedder.refused.add('bad');
+    const follower = followed.follow();
+    await followed.write({ puts: { bad: document('bad') } });
+    await followed.settled();
+    followed.embedder.refused.clear();
+    followed.embedder.fault = outage;
+    await followed.minutesUntil(() => follower.report().blocker !== undefined);
+    followed.embedder.fault = () => undefined;
+    let minutes = 0;
+    await followed.minutesUntil(() => {
+      minutes += 1;
+      return follower.report().retrying === 0 || minutes > 10;
+    });
+    expect(follower.report()).toMatchObject({ retrying: 0, failed: 0, blocker: undefined });
+    expect(followed.parts().bad).toBe(numberOf('bad'));
+  });
+
+  test('answers who asks for another attempt while it is being closed, and who asks behind that', async () => {
+    const followed = await FollowedRange.make();
+    const follower = followed.follow();
+    followed.embedder.refused.add('bad');
+    await followed.write({ puts: { bad: document('bad') } });
+    await followed.settled();
+    followed.embedder.fault = outage;
+    await followed.write({ puts: { other: document('other') } });
+    await followed.settled();
+    const asked = follower.retryFailed({ most: 10 });
+    await follower.close();
+    expect(await asked).toEqual({ count: 1, nextKey: undefined });
+    await expect(follower.retryFailed({ most: 10 })).rejects.toMatchObject({ code: 'unavailable' });
+  });
+
   test('sends a batch that is refused for one text again, text by text', async () => {
     const followed = await FollowedRange.make();
     const refusal = new ServiceError('invalid_request', 'one of the texts is not to our taste');

@@ -82,7 +82,8 @@ export class Failures {
       const { nextMs } = each.note;
       const isDue = nextMs !== null && (nextMs <= nowMs || nextMs > nowMs + retries.maxMs);
       if (isDue && due.length < most) due.push(each);
-      else this.#wait(each.note);
+      // Of those that are due as well: the attempt may end without a word on them, as when the embedder is down.
+      this.#wait(each.note);
     }
     return due;
   }

@@ -132,6 +132,8 @@ export class PartFollower implements PartProducer {
   }
 
   retryFailed(which: RetriedDocuments): Promise<Retried> {
+    const { signal } = this.#stop;
+    if (signal.aborted) return Promise.reject(signal.reason);
     // Between two batches, which write notes themselves.
     const reset = Promise.withResolvers<Retried>();
     this.#requests.push(async () => {
@@ -185,6 +187,7 @@ export class PartFollower implements PartProducer {
         this.#isWorking = false;
       }
     }
+    for (const request of this.#requests.splice(0)) await request();
   }
 
   async #pauseAfter(error: unknown, attempt: number): Promise<void> {
