@@ -60,6 +60,8 @@ export class RangeCopy implements Disposable {
   /** Tells this range from an earlier one of the same number. */
   readonly firstSequence: number;
   readonly #imageOf: ImageOf | undefined;
+  /** A purge was under way when the feed was pinned. */
+  readonly #wasPurging: boolean;
   readonly #target: CopyTarget;
   readonly #pin: ReturnType<IndexedRange['pinFeed']>;
   /** The files have the changes up to here. */
@@ -75,6 +77,7 @@ export class RangeCopy implements Disposable {
     this.#graphParts = parts.graphs;
     this.#target = target;
     this.#copied = baseHead ?? range.head;
+    this.#wasPurging = range.isPurging;
     // The indexes of an image go on from their checkpoints.
     this.#pin = range.pinFeed(this.#imageOf ? 0 : this.#copied);
   }
@@ -87,8 +90,8 @@ export class RangeCopy implements Disposable {
         // An image has the documents as they lie in the file, damaged ones too.
         await file.all(this.#imageOf ? 'check' : 'documents', { after: 0 }, () => signal.throwIfAborted());
       }
-      // Deletions that the feed has forgotten show only in what is left.
-      else if (this.range.stored.feed.deletionsForgottenThrough() > this.baseHead) {
+      // Deletions that the feed has forgotten, or is about to forget, show only in what is left.
+      else if (this.#wasPurging || this.range.stored.feed.deletionsForgottenThrough() > this.baseHead) {
         for (const part of [undefined, ...this.#parts]) {
           await file.all('live', { part, after: 0 }, () => signal.throwIfAborted());
         }

@@ -34,6 +34,8 @@ export class IndexedRange {
   /** The parts that indexes are built from. */
   #followedParts: ReadonlySet<number> = new Set();
   #head: number;
+  /** Purges of the feed that are under way. */
+  #purges = 0;
   /** Nothing may be written to the documents' file any more. */
   #isPrepared = false;
   /** States of the indexes before they were settled. */
@@ -424,11 +426,22 @@ export class IndexedRange {
     return this.#consumers.pin(afterSequence);
   }
 
+  /** Changes are being forgotten that nothing needed when that began: a pin of now may be too late for some of them. */
+  get isPurging(): boolean {
+    return this.#purges > 0;
+  }
+
   #purgeTombstones(): void {
     // Changes that the last checkpoint would release are removed with the first one after the next opening.
     if (this.#isPrepared) return;
-    void this.stored.purgeTombstones(this.#consumers.purgeableThrough(this.#head)).catch(() => {
-      // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
-    });
+    this.#purges += 1;
+    void this.stored
+      .purgeTombstones(this.#consumers.purgeableThrough(this.#head))
+      .catch(() => {
+        // A purge that fails is tried again with the next checkpoint; what it would have removed costs only space.
+      })
+      .finally(() => {
+        this.#purges -= 1;
+      });
   }
 }

@@ -149,9 +149,11 @@ test('a pin keeps tombstones in the feed after every index has taken them over, 
     await put({ puts: { [key]: {} } });
     await range.waitForIndexes('all', range.head);
     await clock.advance(bounds.checkpointMs);
+    hasSeenPurge ||= range.isPurging;
     // The writer answers in order: the purge is behind it.
     await stored.setTtl({});
   };
+  let hasSeenPurge = false;
   {
     using pin = range.pinFeed(range.head);
     await put({ puts: { a: {} } });
@@ -167,6 +169,7 @@ test('a pin keeps tombstones in the feed after every index has taken them over, 
   }
   await checkpoint('e');
   expect(tombstones().length).toBe(0);
+  expect(hasSeenPurge).toBe(true);
   await close();
 });
 
