@@ -17,6 +17,8 @@ export interface TextChunk {
 }
 
 const sentenceEnds = /[.!?\u2026\u3002\uff01\uff1f]/;
+/** Closing marks behind the end of a sentence that are looked past. */
+const closersMax = 8;
 const closers = /["'\u2019\u201d)\]\u300d\u300f]/;
 
 /**
@@ -72,7 +74,8 @@ function rankOf(text: string, end: number, next: number): number {
   const gap = text.slice(end, next);
   if (gap.includes('\n')) return 3;
   let last = end - 1;
-  while (last > 0 && closers.test(text.charAt(last))) last -= 1;
+  const first = Math.max(0, last - closersMax);
+  while (last > first && closers.test(text.charAt(last))) last -= 1;
   if (sentenceEnds.test(text.charAt(last)) && (gap !== '' || text.charCodeAt(last) > 0x7f)) return 2;
   return isInsideWord(text, end) && gap === '' ? 0 : 1;
 }

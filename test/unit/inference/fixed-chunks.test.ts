@@ -26,6 +26,12 @@ describe('tokens without a model', () => {
 });
 
 describe('fixedChunks', () => {
+  test('takes time by the length of a text, also where it is nothing but closing marks', () => {
+    const began = performance.now();
+    expect(chunksOf(')'.repeat(100_000), { targetTokens: 500 })).toHaveLength(200);
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+
   test('ends at an empty line, else a line, a sentence, a word', () => {
     expect(chunksOf('a b c d e\n\nf g h i j k')).toEqual(['a b c d e', 'f g h i j k']);
     expect(chunksOf('a b c d e\nf g h i j k')).toEqual(['a b c d e', 'f g h i j k']);
