@@ -104,13 +104,7 @@ export class ProviderGate {
   }
 
   async #attempt<T>(call: GateCall, request: () => Promise<Answered<T>>): Promise<T> {
-    await this.#rateLimited(call);
-    const { clock } = this.#deps;
-    const beganMs = clock.monotonicMs();
-    using _slot = await this.#slots.take(call.priority ?? 'foreground', call.signal);
-    const waitedMs = Math.round(clock.monotonicMs() - beganMs);
-    if (waitedMs > 0) this.#waited(waitedMs);
-    await this.#enter(call);
+    using _slot = await this.#rateLimited(call);
     this.#counts.requests += 1;
     try {
       const { value, tokens } = await request();
@@ -134,13 +128,31 @@ export class ProviderGate {
     else this.#breaker.failed(retryOf(error).retryAfterMs);
   }
 
-  async #rateLimited({ tokens, signal }: GateCall): Promise<void> {
+  /** A slot for a request that may go out now. One that does not gives its part of the rate back. */
+  async #rateLimited(call: GateCall): Promise<Disposable> {
+    const { tokens, signal } = call;
     const waitMs = Math.max(this.#requests?.take(1) ?? 0, this.#tokens?.take(tokens) ?? 0);
     try {
       await this.#pause(waitMs, signal);
+      return await this.#slotOf(call);
     } catch (error) {
       this.#requests?.giveBack(1);
       this.#tokens?.giveBack(tokens);
+      throw error;
+    }
+  }
+
+  async #slotOf(call: GateCall): Promise<Disposable> {
+    const { clock } = this.#deps;
+    const beganMs = clock.monotonicMs();
+    const slot = await this.#slots.take(call.priority ?? 'foreground', call.signal);
+    const waitedMs = Math.round(clock.monotonicMs() - beganMs);
+    if (waitedMs > 0) this.#waited(waitedMs);
+    try {
+      await this.#enter(call);
+      return slot;
+    } catch (error) {
+      slot[Symbol.dispose]();
       throw error;
     }
   }

@@ -71,6 +71,17 @@ describe('a request to a provider', () => {
     expect(gate.breaker).toBe('closed');
   });
 
+  test('that the breaker keeps back takes nothing of the rate', async () => {
+    const { clock, send, sentMs } = open({ requestsPerMinute: 60, burst: 2 });
+    await expect(send(failing(down(5_000)))).rejects.toMatchObject({ retryAfterMs: 5_000 });
+    for (let time = 0; time < 20; time += 1) {
+      await expect(send()).rejects.toMatchObject({ code: 'upstream_failed' });
+    }
+    await clock.advance(5_000);
+    expect(await send()).toBe('ok');
+    expect(sentMs).toEqual([0, 5_000]);
+  });
+
   test('ends with its caller, and gives its slot and its part of the rate back', async () => {
     const { clock, counts, send } = open({ requestsPerMinute: 60, burst: 1, concurrentMax: 1 });
     const stop = new AbortController();
