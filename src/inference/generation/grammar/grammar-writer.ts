@@ -44,7 +44,7 @@ export class GrammarWriter {
   }
 }
 
-function tooLarge(message: string): ServiceError {
+export function tooLarge(message: string): ServiceError {
   return new ServiceError('unsupported_response_format', `${message}; make the schema smaller`);
 }
 

@@ -21,7 +21,8 @@ export function multipleExpression(
 ): string {
   if (typeof divisor !== 'number' || !(divisor > 0)) throw unsupported('multipleOf', 'has to be a number above zero');
   const digits = Number.isInteger(divisor) ? 0 : Math.round(-Math.log10(divisor));
-  if (digits > 0 && (digits > fractionDigitsMax || divisor !== Number(`1e-${digits}`))) {
+  const isPowerOfTen = digits > 0 && digits <= fractionDigitsMax && divisor === Number(`1e-${digits}`);
+  if (!Number.isInteger(divisor) && !isPowerOfTen) {
     throw unsupported('multipleOf', 'can be enforced for whole numbers and powers of ten');
   }
   if (min !== undefined && max !== undefined && digits === 0) return listed(divisor, min, max);

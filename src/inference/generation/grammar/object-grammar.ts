@@ -1,4 +1,11 @@
-import { type CodeRange, characterClass, type GrammarWriter, literal } from './grammar-writer.ts';
+import {
+  type CodeRange,
+  characterClass,
+  type GrammarWriter,
+  grammarBounds,
+  literal,
+  tooLarge,
+} from './grammar-writer.ts';
 import { colon, spaceRule } from './json-rules.ts';
 
 export interface Member {
@@ -63,6 +70,8 @@ interface NameNode {
 function otherName(names: readonly string[], writer: GrammarWriter): string {
   const root: NameNode = { next: new Map(), ends: false };
   for (const name of names) {
+    // Each of its characters takes a rule within the one before.
+    if (name.length > grammarBounds.rules) throw tooLarge('a name of "properties" is too long');
     let node = root;
     for (const character of name) {
       const found = node.next.get(character) ?? { next: new Map(), ends: false };

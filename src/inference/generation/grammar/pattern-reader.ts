@@ -20,7 +20,14 @@ const word: CodeRange[] = [...digit, [65, 90], [95, 95], [97, 122]];
 const blank: CodeRange[] = [
   [9, 13],
   [32, 32],
-  [160, 160],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
 ];
 const lineEnds: CodeRange[] = [
   [10, 10],

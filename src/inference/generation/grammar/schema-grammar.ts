@@ -106,7 +106,13 @@ class SchemaCompiler {
     if (known !== undefined) return known;
     const name = this.#writer.reserve('ref');
     this.#refs.set(ref, name);
-    this.#writer.define(name, this.expression(resolveRef(this.#root, ref), depth));
+    try {
+      this.#writer.define(name, this.expression(resolveRef(this.#root, ref), depth));
+    } catch (error) {
+      // A schema that is tried again without a keyword must not take the rule that was never written.
+      this.#refs.delete(ref);
+      throw error;
+    }
     return name;
   }
 

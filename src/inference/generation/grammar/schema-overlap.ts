@@ -29,14 +29,15 @@ function disjoint(
   if (left === undefined || right === undefined || depth > depthMax) return false;
   const [leftValues, rightValues] = [literalsOf(left), literalsOf(right)];
   if (leftValues !== undefined && rightValues !== undefined) {
-    return !leftValues.some((value) => rightValues.includes(value));
+    return new Set(leftValues).isDisjointFrom(new Set(rightValues));
   }
   const [leftTypes, rightTypes] = [jsonTypes(left), jsonTypes(right)];
   const shared = leftTypes.filter((type) => rightTypes.includes(type));
   if (shared.length === 0) return true;
   if (shared.length > 1 || shared[0] !== 'object') return false;
+  const rightNames = new Set(requiredNames(right));
   return requiredNames(left).some((name) => {
-    if (!requiredNames(right).includes(name)) return false;
+    if (!rightNames.has(name)) return false;
     const [a, b] = [memberOf(root, left, name), memberOf(root, right, name)];
     return a !== undefined && b !== undefined && disjoint(root, a, b, depth + 1);
   });

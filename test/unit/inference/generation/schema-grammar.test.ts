@@ -245,6 +245,12 @@ describe('what a grammar accepts', () => {
     expect(accepts(open, '{"b":2,"\\u0061":null}')).toBe(false);
   });
 
+  test('a character that is no space in a pattern is none of any script', () => {
+    const schema = { type: 'string', pattern: '^\\S+$' };
+    expect(accepts(schema, '"日本"')).toBe(true);
+    for (const space of ['\u3000', '\u2003', '\u1680', '\ufeff']) expect(accepts(schema, `"日${space}本"`)).toBe(false);
+  });
+
   test('white space is bounded', () => {
     expect(accepts({ type: 'array', items: { type: 'null' } }, '[\n  null,\n  null\n]')).toBe(true);
     expect(accepts({ type: 'array', items: { type: 'null' } }, '[   null]')).toBe(false);
@@ -325,6 +331,12 @@ describe('what cannot be enforced is refused by name', () => {
     [{ type: 'object', patternProperties: { a: {}, b: {} } }, 'patternProperties'],
     [{ type: 'object', properties: { ab: {} }, patternProperties: { '^a': {} } }, 'patternProperties'],
     [{ type: 'number', multipleOf: 0.3 }, 'multipleOf'],
+    [{ type: 'number', multipleOf: 0.5 }, 'multipleOf'],
+    [{ type: 'integer', multipleOf: 1.5, minimum: 0, maximum: 6 }, 'multipleOf'],
+    [
+      { type: 'object', properties: { ['a'.repeat(60_000)]: { type: 'string' } }, additionalProperties: true },
+      'a name of "properties" is too long',
+    ],
     [{ type: 'integer', multipleOf: 1_000 }, 'multipleOf'],
     [{ type: 'integer', multipleOf: 7, minimum: 3 }, 'multipleOf'],
     [{ type: 'integer', multipleOf: 7, minimum: 1, maximum: 6 }, 'multipleOf'],
@@ -383,6 +395,19 @@ describe('what cannot be enforced is refused by name', () => {
       expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
     },
   );
+
+  test('and a reference to it stays refused where the schema around it is tried again', () => {
+    const closed = { type: 'object', properties: { a: {} }, additionalProperties: false };
+    const schema = {
+      type: 'object',
+      properties: { x: { $ref: '#/$defs/both' } },
+      additionalProperties: false,
+      $defs: { both: { allOf: [closed, { type: 'object', properties: { b: {} } }] } },
+    };
+    expect(() => schemaGrammar(schema, false)).toThrow(
+      expect.objectContaining({ code: 'unsupported_response_format' }),
+    );
+  });
 
   test('and is left out where nobody asked for strictness; what else the schema says is enforced', () => {
     const accepts = (schema: object, text: string) => new Gbnf(schemaGrammar(schema, false)).accepts(text);
@@ -444,9 +469,12 @@ describe('what cannot be enforced is refused by name', () => {
       type: 'array',
       items: { oneOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/b' }] },
     };
+    const lists = {
+      oneOf: ['a', 'b'].map((name) => ({ enum: Array.from({ length: 200_000 }, (_, at) => name + at) })),
+    };
     const huge = { enum: Array.from({ length: 1_000_000 }, (_, at) => at) };
     const many = { anyOf: Array.from({ length: 100_000 }, () => ({ type: 'null' })) };
-    for (const schema of [long, alike, huge, many]) {
+    for (const schema of [long, alike, lists, huge, many]) {
       expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
     }
   });
