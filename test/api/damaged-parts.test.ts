@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openBehind } from '../support/behind-the-server.ts';
 import { until } from '../support/fault/until.ts';
@@ -140,4 +141,38 @@ test.each([
   expect(await batch({ inserts: { a: { refs: 'c' } } })).toMatchObject(refused);
   expect((await batch({ inserts: { a: { refs: 'c', _edges: edges } } })).status).toBe(201);
   expect(await arrows()).toEqual(['c', 'zebra']);
+});
+
+test('a filtered scan finds what an index lacks that was built while a document could not be read', async () => {
+  using place = new TemporaryDirectory();
+  const path = '/db/v1/tables/t';
+  const start = () => startTestServer({ directory: place.path });
+  const fileOf = (pattern: string) => {
+    const [file] = [...new Bun.Glob(pattern).scanSync({ cwd: place.path, onlyFiles: false })];
+    return join(place.path, file ?? '');
+  };
+  const shift = (by: string) => {
+    using database = openBehind(fileOf('ranges/*/*/documents.db'));
+    expect(database.run(`UPDATE documents SET crc = crc ${by} WHERE key = CAST('c' AS BLOB)`).changes).toBe(1);
+  };
+  {
+    await using server = await start();
+    await server.send('POST', path);
+    const inserts = Object.fromEntries(['a', 'b', 'c'].map((key) => [key, { word: 'amber' }]));
+    expect((await server.send('POST', `${path}/batch`, { inserts, sync_level: 'full_index' })).status).toBe(201);
+  }
+  rmSync(fileOf('ranges/*/*/indexes'), { recursive: true });
+  shift('+ 1');
+  await using server = await start();
+  const filter = { filter_query: { term: { field: 'word', term: 'amber' } } };
+  const found = async () => {
+    const { body } = await server.send('POST', '/db/v1/query', { table: 't', ...filter, limit: 10 });
+    const [{ hits, partial }] = (body as unknown as { responses: [{ hits: { hits: object[] }; partial?: true }] })
+      .responses;
+    return [hits.hits.length, partial ?? false];
+  };
+  await until(async () => Bun.deepEquals(await found(), [2, true]));
+  shift('- 1');
+  const { body } = await server.send<string>('POST', `${path}/lookup`, filter);
+  expect(body.trim().split('\n')).toHaveLength(3);
 });

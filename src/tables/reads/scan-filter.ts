@@ -103,7 +103,8 @@ async function indexedMatches(
 ): Promise<IndexedMatches | undefined> {
   const applier = range.applier(table.servingIndex.name);
   const index = applier?.index;
-  if (!applier?.isServing || !index) return undefined;
+  // One that lacks documents, as after damage, says nothing of those: bodies are matched.
+  if (!applier?.isServing || !index || !applier.isWhole) return undefined;
   // Read first: what the index shows by the time that it is asked is this or more.
   const throughSequence = applier.progress.published;
   try {
