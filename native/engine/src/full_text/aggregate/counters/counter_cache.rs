@@ -72,13 +72,14 @@ impl CounterCache {
         if segment.deleted.len() < deletions {
             let deleted = deleted_docs(reader)?;
             let fresh = deleted.difference(&segment.deleted);
-            // Counters that fail half-way are counted again.
+            // Of the documents that are deleted now, before the first counters are reduced by them: counters that
+            // fail half-way, and those behind them, are counted again, and none is reduced twice.
+            segment.deleted = deleted;
             for (path, mut counters) in std::mem::take(&mut segment.by_path) {
                 let of = SegmentPath { reader, index, path: &path };
                 Arc::make_mut(&mut counters).forget(&of, &fresh)?;
                 segment.by_path.insert(path, counters);
             }
-            segment.deleted = deleted;
         }
         if let Some(counters) = segment.by_path.get(path) {
             return Ok(Some(Arc::clone(counters)));
