@@ -80,7 +80,10 @@ export class BackupRun implements Disposable {
       const signal = AbortSignal.any([caller.signal, table.closing]);
       const parts = partIdsOf(this.#definition(table.id));
       const lease = await table.lease();
-      const copies = lease.ranges.map((range, at) => {
+      const copies: RangeCopy[] = [];
+      // Known before the first range is pinned, so that what fails gives everything back.
+      this.#copied.push({ number, table, lease, copies, parts, signal });
+      for (const [at, range] of lease.ranges.entries()) {
         const { store, copier, backupId, generation, format } = this.#target;
         const fileName = (file: number) => rangeFileName(backupId, generation, number, at, 'lines', file);
         const imageName = (file: number) => rangeFileName(backupId, generation, number, at, 'image', file);
@@ -88,14 +91,14 @@ export class BackupRun implements Disposable {
         const { temporary } = this.#deps.storage.directory;
         const baseHead = this.#base?.headOf(table.name, range, parts) ?? null;
         const imageOf = format === 'native' ? (each: IndexedRange) => this.#imageOf(each, table) : undefined;
-        return new RangeCopy(
+        const copy = new RangeCopy(
           range,
           { all: parts, graphs: graphPartIdsOf(table) },
           { copier, store, fileName, imageName, linksName, temporary },
           { baseHead, imageOf },
         );
-      });
-      this.#copied.push({ number, table, lease, copies, parts, signal });
+        copies.push(copy);
+      }
       for (const copy of copies) await copy.begin(signal);
       failpoint('backup.after-table');
     } catch (error) {

@@ -325,14 +325,16 @@ export async function openStorage(options: StorageOptions): Promise<Storage> {
     );
   }
   const lock = DataLock.acquire(directory);
+  let writer: WriterThread;
   try {
     directory.refuseFixedCatalog();
+    mkdirSync(directory.ranges, { recursive: true });
+    writer = options.writer ?? startWriterThread();
   } catch (error) {
     lock.release();
     throw error;
   }
-  mkdirSync(directory.ranges, { recursive: true });
-  const { worker, failure } = options.writer ?? startWriterThread();
+  const { worker, failure } = writer;
   let storage: Storage | undefined;
   const faults = new StorageFaults(options.health ?? new Health(), directory);
   const onEvent = (event: StorageEvent) => {
