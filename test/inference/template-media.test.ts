@@ -253,6 +253,7 @@ describe('objects of a store', () => {
   test.each([
     ['another bucket', {}, 'private/2026/a b.html'],
     ['a key that begins otherwise', {}, 'photos/2025/a b.html'],
+    ['a folder whose name begins as the prefix does', { prefix: '20' }, 'photos/2026/a b.html'],
     ['a connection for backups', { capabilities: ['backup.write'] }, 'photos/2026/a b.html'],
     ['a connection that leads elsewhere', { endpoint: 'http://127.0.0.1:1' }, 'photos/2026/a b.html'],
   ])('are refused: %s', async (_name, more, path) => {

@@ -55,7 +55,11 @@ export const connectionMembers = {
   endpoint: optional({ key: 'external_io.endpoint', kind: webAddress(), help: 'Address of the object store.' }),
   ioRegion: optional({ key: 'external_io.region', kind: text(), help: 'Region of the object store.' }),
   buckets: optional({ key: 'external_io.buckets', kind: list('bucket'), help: 'Buckets that may be used.' }),
-  prefix: optional({ key: 'external_io.prefix', kind: text(), help: 'Beginning of every key in a bucket.' }),
+  prefix: optional({
+    key: 'external_io.prefix',
+    kind: text(),
+    help: 'Folder in the buckets that every key lies below.',
+  }),
   hosts: optional({ key: 'external_io.hosts', kind: hostPatterns(), help: 'Hosts that may be used; for `http`.' }),
   accessKeyId: optional({
     key: 'external_io.access_key_id',

@@ -9,7 +9,7 @@ const signedSeconds = 300;
 
 /**
  * The address, signed for some minutes, of an object that `s3://ENDPOINT/BUCKET/KEY` names. A connection must lead to that
- * endpoint and allow the bucket, the beginning of the key, and `media.read`. Throws `invalid_media`.
+ * endpoint and allow the bucket, the folder of the key, and `media.read`. Throws `invalid_media`.
  */
 export function signedObjectAddress(
   address: string,
@@ -58,7 +58,13 @@ function allows(connection: ConnectionOptions, host: string, bucket: string, key
     endpoint !== undefined &&
     new URL(endpoint).host === host &&
     (buckets ?? []).includes(bucket) &&
-    key.startsWith(prefix ?? '') &&
+    isBelow(key, prefix) &&
     (capabilities ?? []).includes(mediaCapability)
   );
+}
+
+/** A prefix is a folder, as in the locations of backups: `team-a` allows nothing of `team-ab`. */
+function isBelow(key: string, prefix = ''): boolean {
+  const folder = prefix.replaceAll(/^\/+|\/+$/g, '');
+  return folder === '' || key.startsWith(`${folder}/`);
 }
