@@ -130,7 +130,7 @@ async function renderMessages(
   const given = /length\s*!=\s*9\b/.test(template) ? messages.map(withShortIds) : messages;
   const shown = foldsSystem ? foldSystem(given) : given;
   const shaped = shown.map((message) => templateMessage(message, !argumentsAsText));
-  return await templates.render(template, { messages: shaped, ...context });
+  return await templates.render(template, { ...context, messages: shaped });
 }
 
 /** Templates of Mistral models take ids of calls that have nine letters or digits. */

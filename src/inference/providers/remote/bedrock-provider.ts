@@ -3,7 +3,7 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
 import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
-import type { GenerationRequest } from '../../generation/generation-request.ts';
+import { type GenerationRequest, usualSampling } from '../../generation/generation-request.ts';
 import type { MediaReference } from '../../media/media-reference.ts';
 import type { Reranked } from '../../reranking/rerank-texts.ts';
 import type { ProviderClient } from '../client/provider-client.ts';
@@ -111,8 +111,9 @@ function converseBody({ messages, tokensMax, sampling, stop, tools, format, prom
     })),
     ...(system.length > 0 && { system }),
     inferenceConfig: {
-      temperature: sampling.temperature,
-      topP: sampling.topP,
+      // Some models refuse the two together: what is as usual is left to the service.
+      ...(sampling.temperature !== usualSampling.temperature && { temperature: sampling.temperature }),
+      ...(sampling.topP !== usualSampling.topP && { topP: sampling.topP }),
       ...(tokensMax !== undefined && { maxTokens: tokensMax }),
       ...(stop.length > 0 && { stopSequences: stop }),
     },

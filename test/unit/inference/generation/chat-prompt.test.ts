@@ -41,7 +41,7 @@ describe('a prompt', () => {
     ]);
     const withTools = await prompt({ messages: user('x'), tools }, toolTemplate);
     expect(withTools.pieces.filter(({ markup }) => !markup)).toEqual([{ text: '<|im_end|>', markup: false }]);
-    const kwargs = { '<|im_end|>': 1, mood: '</s>' };
+    const kwargs = { '<|im_end|>': 1, mood: '</s>', messages: user('others') };
     const variable = await prompt(
       { messages: user('x'), chat_template_kwargs: kwargs },
       '{{ mood }}{{ messages[0].content }}',
