@@ -50,6 +50,8 @@ export async function untilAborted<Result>(
   { signal }: { readonly signal: AbortSignal },
 ): Promise<Result> {
   const cancel = () => callNative(() => nativeAddon().cancel(operation));
+  // A signal that was aborted before tells nobody any more.
+  if (signal.aborted) cancel();
   signal.addEventListener('abort', cancel, { once: true });
   try {
     return await awaitNative(() => started);

@@ -24,6 +24,7 @@ export class IndexProgress {
   /** Resolves when `sequence` is visible; rejects when the wait is given up. */
   waitFor(sequence: number, signal?: AbortSignal): Promise<void> {
     if (sequence <= this.#published) return Promise.resolve();
+    if (signal?.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
       const waiter: Waiter = { sequence, resolve, reject };
       this.#waiters.push(waiter);

@@ -1,4 +1,5 @@
 import { TableSchema as CompiledSchema } from '../../engine/table-schema.ts';
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { StoredDocument } from '../../storage/reader/document-store.ts';
@@ -46,6 +47,7 @@ export async function checkColumnChange(
         throw refused(table.name, error);
       });
       for (const row of rows) rules.check(row);
+      await yieldToEventLoop();
     }
   }
 }
