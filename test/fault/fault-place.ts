@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { type Dirent, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ChildServer, type ChildServerOptions } from '../support/fault/child-server.ts';
@@ -23,9 +23,9 @@ export class FaultPlace implements Disposable {
   files(part: string): string[] {
     const found: string[] = [];
     const walk = (directory: string) => {
-      for (const name of readdirSync(directory)) {
-        const path = join(directory, name);
-        if (statSync(path).isDirectory()) walk(path);
+      for (const entry of entriesOf(directory)) {
+        const path = join(directory, entry.name);
+        if (entry.isDirectory()) walk(path);
         else if (path.slice(this.dataDir.length).includes(part)) found.push(path);
       }
     };
@@ -51,5 +51,15 @@ export class FaultPlace implements Disposable {
 
   [Symbol.dispose](): void {
     rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** None where the server has removed the directory meanwhile. */
+function entriesOf(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
   }
 }
