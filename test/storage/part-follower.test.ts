@@ -325,7 +325,7 @@ describe('a follower', () => {
     expect(followed.parts().bad).toBe(numberOf('bad'));
   });
 
-  test('answers who asks for another attempt while it is being closed, and who asks behind that', async () => {
+  test('serves a retry that is requested during its close, and refuses one that is requested after it', async () => {
     const followed = await FollowedRange.make();
     const follower = followed.follow();
     followed.embedder.refused.add('bad');

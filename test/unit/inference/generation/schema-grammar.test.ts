@@ -245,7 +245,7 @@ describe('what a grammar accepts', () => {
     expect(accepts(open, '{"b":2,"\\u0061":null}')).toBe(false);
   });
 
-  test('a character that is no space in a pattern is none of any script', () => {
+  test('\\S in a pattern lets through no white space, also none beyond ASCII', () => {
     const schema = { type: 'string', pattern: '^\\S+$' };
     expect(accepts(schema, '"日本"')).toBe(true);
     for (const space of ['\u3000', '\u2003', '\u1680', '\ufeff']) expect(accepts(schema, `"日${space}本"`)).toBe(false);
