@@ -319,7 +319,7 @@ describe('a follower', () => {
     let minutes = 0;
     await followed.minutesUntil(() => {
       minutes += 1;
-      return follower.report().retrying === 0 || minutes > 10;
+      return follower.report().retrying === 0 || minutes > 240;
     });
     expect(follower.report()).toMatchObject({ retrying: 0, failed: 0, blocker: undefined });
     expect(followed.parts().bad).toBe(numberOf('bad'));
