@@ -8,6 +8,8 @@ export interface Authorization {
   readonly secrets: readonly string[];
 }
 
+export type Unread = (answer?: unknown) => ServiceError;
+
 interface ProviderClientDeps {
   readonly name: string;
   readonly http: ProviderHttp;
@@ -39,30 +41,37 @@ export class ProviderClient {
   ): Promise<T> {
     const { http, gate, bounds } = this.#deps;
     return await gate.run(call, async () => {
-      const answer = await http.json(await this.#request(path, body), call.signal, bounds);
-      const answered = read(answer);
-      if (answered === undefined) throw this.nonsense();
+      const request = await this.#request(path, body);
+      const answer = await http.json(request, call.signal, bounds);
+      const unread = () => http.unread(answer, request);
+      const answered = understood(() => read(answer), unread);
+      if (answered === undefined) throw unread();
       return answered;
     });
   }
 
-  /** Posts JSON and hands over the lines of the answer as they come; `end` makes of them what the request came to. */
+  /**
+   * Posts JSON and hands over the lines of the answer as they come; `end` makes of them what the request came to. `unread` makes
+   * the error to throw for a line of another shape, and for an answer that ends early.
+   */
   async stream<T>(
     path: string,
     body: object,
     call: GateCall,
-    begin: () => { onLine: (line: string) => void; end: () => Answered<T> },
+    begin: (unread: Unread) => { onLine: (line: string) => void; end: () => Answered<T> },
   ): Promise<T> {
     const { http, gate, bounds } = this.#deps;
     return await gate.run(call, async () => {
-      const { onLine, end } = begin();
+      const request = await this.#request(path, body);
+      const unread: Unread = (answer) => http.unread(answer, request);
+      const { onLine, end } = begin(unread);
       let hasBegun = false;
       const onFirst = (line: string) => {
         hasBegun = true;
-        onLine(line);
+        understood(() => onLine(line), unread);
       };
       try {
-        await http.lines(await this.#request(path, body), call.signal, onFirst, bounds);
+        await http.lines(request, call.signal, onFirst, bounds);
         return end();
       } catch (error) {
         // Lines that were handed over are not handed over again by another attempt.
@@ -72,12 +81,6 @@ export class ProviderClient {
     });
   }
 
-  nonsense(): ProviderFailure {
-    return new ProviderFailure(
-      `the answer of the provider "${this.#deps.name}" does not have the shape of its protocol`,
-    );
-  }
-
   async #request(path: string, given: object) {
     const { name, base, authorize } = this.#deps;
     const url = new URL(base + path);
@@ -85,5 +88,14 @@ export class ProviderClient {
     const { headers, secrets } = await authorize(url, body);
     const type = typeof body === 'string' ? { 'content-type': 'application/json' } : {};
     return { provider: name, url, headers: { accept: 'application/json', ...type, ...headers }, body, secrets };
+  }
+}
+
+/** Readers take the members of an answer for what the protocol says. */
+function understood<T>(read: () => T, unread: Unread): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof ServiceError ? error : unread();
   }
 }

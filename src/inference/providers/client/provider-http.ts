@@ -131,19 +131,27 @@ export class ProviderHttp {
 
   /** The message of an error's answer, in words of the provider without secrets. */
   async #refusal(response: Response, request: ProviderRequest): Promise<ServiceError> {
-    const { status } = response;
+    const { status, headers } = response;
     const text = await textOf(response, errorBytesMax, request).catch(() => '');
     const why = this.#shown(reasonIn(text), request);
     const message = `${called(request)} answered HTTP ${status}${why === '' ? '' : `: ${why}`}`;
-    if ([408, 409, 425, 429].includes(status) || status >= 500) {
-      return new ProviderFailure(message, retryAfterOf(response.headers, this.#deps.clock));
+    return faultWith(status, message, why, retryAfterOf(headers, this.#deps.clock));
+  }
+
+  /**
+   * The error that an answer tells of without the status of one, as a piece of a stream does; for any other answer, that it
+   * does not have the shape of its protocol.
+   */
+  unread(answer: unknown, request: ProviderRequest): ServiceError {
+    const { error } = (answer ?? {}) as { error?: unknown };
+    if (error === undefined || error === null) {
+      return new ProviderFailure(`the answer of ${called(request)} does not have the shape of its protocol`);
     }
-    const refusal = { status, reason: why };
-    if (status !== 400 && status !== 413 && status !== 422) {
-      return new ProviderRefusal('upstream_refused', message, refusal);
-    }
-    const isTooLong = status === 413 || /context length|too long|too many tokens|maximum.{0,40}tokens/i.test(why);
-    return new ProviderRefusal(isTooLong ? 'context_length_exceeded' : 'invalid_request', message, refusal);
+    const why = this.#shown(reasonIn(JSON.stringify(answer)), request);
+    const { code, status } = error as { code?: unknown; status?: unknown };
+    const isTooLong = tooLong.test(`${code} ${why}`);
+    const known = [code, status].find((each) => typeof each === 'number') ?? (isTooLong ? 413 : 500);
+    return faultWith(known, `${called(request)} answered an error: ${why}`, why);
   }
 
   #shown(text: string, { secrets }: ProviderRequest): string {
@@ -153,6 +161,18 @@ export class ProviderHttp {
       .trim()
       .slice(0, excerptCharsMax);
   }
+}
+
+const tooLong = /context.length|too long|too many tokens|maximum.{0,40}tokens/i;
+
+function faultWith(status: number, message: string, reason: string, retryAfterMs?: number): ServiceError {
+  if ([408, 409, 425, 429].includes(status) || status >= 500) return new ProviderFailure(message, retryAfterMs);
+  const refusal = { status, reason };
+  if (status !== 400 && status !== 413 && status !== 422) {
+    return new ProviderRefusal('upstream_refused', message, refusal);
+  }
+  const isTooLong = status === 413 || tooLong.test(reason);
+  return new ProviderRefusal(isTooLong ? 'context_length_exceeded' : 'invalid_request', message, refusal);
 }
 
 function called({ provider }: ProviderRequest): string {
@@ -166,10 +186,11 @@ function messageOf(error: unknown): string {
 /** The sentence in an error body of any of the protocols; the text itself where it has another form. */
 function reasonIn(text: string): string {
   try {
-    const body = JSON.parse(text) as { error?: unknown; message?: unknown; Message?: unknown };
-    const { error } = body;
+    // Gemini answers a list of one.
+    const [body] = [JSON.parse(text)].flat() as { error?: unknown; message?: unknown; Message?: unknown }[];
+    const error = body?.error;
     const inner = typeof error === 'object' && error !== null && 'message' in error ? error.message : error;
-    const found = [inner, body.message, body.Message].find((each) => typeof each === 'string');
+    const found = [inner, body?.message, body?.Message].find((each) => typeof each === 'string');
     return found === undefined ? text : (found as string);
   } catch {
     return text;

@@ -7,7 +7,7 @@ import type { OutputDelta } from '../../generation/output-parser.ts';
 import type { ChatMessage, ToolCall } from '../../generation/prompt/chat-message.ts';
 import { callableTools, toolForTemplate } from '../../generation/tools/function-tools.ts';
 import type { Reranked } from '../../reranking/rerank-texts.ts';
-import type { ProviderClient } from '../client/provider-client.ts';
+import type { ProviderClient, Unread } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
 import type { Provider, ReadRequest, WrittenText } from '../provider.ts';
 import { ModelEmbeddings } from './model-embeddings.ts';
@@ -89,8 +89,8 @@ export class OllamaProvider implements Provider {
       if (onPiece === undefined) {
         return await this.#client.post('/api/chat', { ...body, stream: false }, call, (answer) => readChat(answer, 0));
       }
-      return await this.#client.stream('/api/chat', { ...body, stream: true }, call, () =>
-        streamedChat(this.#client, (deltas) => onPiece(choice, deltas, undefined)),
+      return await this.#client.stream('/api/chat', { ...body, stream: true }, call, (unread) =>
+        streamedChat((deltas) => onPiece(choice, deltas, undefined), unread),
       );
     };
     return await Promise.all(Array.from({ length: request.choices }, (_, choice) => one(choice)));
@@ -210,14 +210,14 @@ function readChat(answer: unknown, called: number): Answered<GenerationOutput> |
 }
 
 /** Reads lines of JSON, hands their deltas over, and makes an output of the last one. */
-function streamedChat(client: ProviderClient, onDeltas: (deltas: readonly OutputDelta[]) => void) {
+function streamedChat(onDeltas: (deltas: readonly OutputDelta[]) => void, unread: Unread) {
   let called = 0;
   let last: Answered<GenerationOutput> | undefined;
   const onLine = (line: string) => {
     if (line.trim() === '') return;
     const answer = parsed(line);
     const answered = readChat(answer, called);
-    if (answered === undefined) throw client.nonsense();
+    if (answered === undefined) throw unread(answer);
     const { deltas } = answered.value;
     called += deltas.filter(({ kind }) => kind === 'call').length;
     if (deltas.length > 0) onDeltas(deltas);
@@ -225,7 +225,7 @@ function streamedChat(client: ProviderClient, onDeltas: (deltas: readonly Output
   };
   const end = (): Answered<GenerationOutput> => {
     // A connection that ended early looks like an end otherwise.
-    if (last === undefined) throw client.nonsense();
+    if (last === undefined) throw unread();
     return { value: { ...last.value, deltas: [] }, tokens: last.tokens };
   };
   return { onLine, end };

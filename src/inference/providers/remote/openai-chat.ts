@@ -4,7 +4,7 @@ import type { SpeculationBody } from '../../../protocol/inference/generate.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';
-import type { ProviderClient } from '../client/provider-client.ts';
+import type { ProviderClient, Unread } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
 import { remoteOutput, type TokenCounts } from './remote-output.ts';
 
@@ -39,6 +39,8 @@ interface ChatPiece {
   readonly content?: string | null;
   readonly refusal?: string | null;
   readonly reasoning_content?: string | null;
+  /** As OpenRouter and newer servers call it. */
+  readonly reasoning?: string | null;
   readonly tool_calls?: readonly {
     readonly index?: number;
     readonly function?: { readonly name?: string; readonly arguments?: string };
@@ -69,9 +71,10 @@ export function readChat(
 
 /** Reads server-sent events of chunks, hands their deltas over, and makes outputs of what remains. */
 export function streamedChat(
-  client: ProviderClient,
+  { name }: Pick<ProviderClient, 'name'>,
   choices: number,
   onPiece: NonNullable<GenerationOptions['onPiece']>,
+  unread: Unread,
 ) {
   const finishes = new Array<FinishReason | undefined>(choices).fill(undefined);
   const calls = new Array<number>(choices).fill(0);
@@ -85,12 +88,12 @@ export function streamedChat(
       isDone = true;
       return;
     }
-    const chunk = chunkOf(data);
-    if (chunk === undefined) throw client.nonsense();
+    const chunk = parsed(data);
+    if (typeof chunk !== 'object' || chunk === null || chunk.error) throw unread(chunk);
     usage = chunk.usage ?? usage;
     speculation = chunk.speculation ?? speculation;
     for (const { index = 0, delta, finish_reason, logprobs } of chunk.choices ?? []) {
-      if (!(index in finishes)) throw client.nonsense();
+      if (!(index in finishes)) throw unread();
       const deltas = deltasOf(delta ?? {}, calls[index] ?? 0);
       calls[index] = Math.max(calls[index] ?? 0, ...deltas.map((each) => ('index' in each ? each.index + 1 : 0)));
       const probable = logprobsOf(logprobs);
@@ -101,10 +104,10 @@ export function streamedChat(
   };
   const end = (): Answered<readonly GenerationOutput[]> => {
     // A connection that ended early looks like an end otherwise.
-    if (!isDone) throw client.nonsense();
+    if (!isDone) throw unread();
     const counts = countsOf(usage);
     const value = finishes.map((finish, at) => {
-      if (finish === undefined) throw tooFew(client.name, finishes.filter(Boolean).length, choices);
+      if (finish === undefined) throw tooFew(name, finishes.filter(Boolean).length, choices);
       return remoteOutput([], finish, { ...shareOf(counts, at), speculation: reportOf(speculation, at) });
     });
     return { value, tokens: counts.promptTokens + counts.completionTokens };
@@ -117,20 +120,24 @@ function tooFew(name: string, given: number, wanted: number): ServiceError {
   return new ServiceError('model_not_supported', message);
 }
 
-function chunkOf(data: string): ChatAnswer | undefined {
+function parsed(data: string): (ChatAnswer & { readonly error?: unknown }) | null | undefined {
   try {
-    const chunk: unknown = JSON.parse(data);
-    return typeof chunk === 'object' && chunk !== null && !('error' in chunk) ? chunk : undefined;
+    return JSON.parse(data);
   } catch {
     return undefined;
   }
 }
 
-function deltasOf({ reasoning_content, content, refusal, tool_calls }: ChatPiece, known: number): OutputDelta[] {
+function deltasOf(piece: ChatPiece, known: number): OutputDelta[] {
+  const { content, refusal, tool_calls } = piece;
+  const reasoning = piece.reasoning_content ?? piece.reasoning;
   const deltas: OutputDelta[] = [];
-  if (reasoning_content) deltas.push({ kind: 'reasoning', text: reasoning_content });
-  if (content) deltas.push({ kind: 'content', text: content });
-  if (refusal) deltas.push({ kind: 'refusal', text: refusal });
+  for (const [kind, text] of Object.entries({ reasoning, content, refusal })) {
+    if (!text) continue;
+    // Some servers answer parts, which would be shown as the names of their type.
+    if (typeof text !== 'string') throw new TypeError('a text is no string');
+    deltas.push({ kind, text } as OutputDelta);
+  }
   for (const [at, { index = at, function: called }] of (tool_calls ?? []).entries()) {
     // Later pieces of a call name it again at some servers.
     if (called?.name && index >= known) deltas.push({ kind: 'call', index, name: called.name });

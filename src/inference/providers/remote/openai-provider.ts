@@ -103,9 +103,10 @@ export class OpenAiProvider implements Provider {
     if (onPiece === undefined) {
       return await client.post('/chat/completions', body, call, (answer) => readChat(client, answer, request.choices));
     }
-    const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
-    return await client.stream('/chat/completions', streamed, call, () =>
-      streamedChat(client, request.choices, onPiece),
+    const options = { include_usage: true, ...(isService && { error_format: 'json' }) };
+    const streamed = { ...body, stream: true, stream_options: options };
+    return await client.stream('/chat/completions', streamed, call, (unread) =>
+      streamedChat(client, request.choices, onPiece, unread),
     );
   }
 }

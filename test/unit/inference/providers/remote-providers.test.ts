@@ -322,6 +322,74 @@ test('a stream that ends early is an error, and what it gave is not given again'
   expect([pieces.length, service.seen.length]).toEqual([1, 1]);
 });
 
+describe('an error that comes without the status of one', () => {
+  const request = generationRequest({ model: 'm', messages: [textMessage('user', 'hello')] });
+  const generate = async (protocol: 'openai' | 'ollama', answer: string, isStreamed: boolean) => {
+    await using service = new ModelService(protocol);
+    service.always = () => new Response(answer);
+    const provider = openProviders({ credentials }).provider(configFor(protocol, service));
+    const onPiece = isStreamed ? { onPiece: () => undefined } : {};
+    return await provider.generate(request, { ...call, ...onPiece }).catch((error: unknown) => error);
+  };
+
+  test.each([
+    [
+      'openai',
+      'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: {"error":{"message":"key sk-very-secret is bad"}}\n\n',
+    ],
+    ['ollama', '{"message":{"content":"a"}}\n{"error":"key sk-very-secret is bad"}\n'],
+  ] as const)('in a stream of %s is told with its reason, without keys', async (protocol, answer) => {
+    const error = await generate(protocol, answer, true);
+    expect(error).toMatchObject({ code: 'upstream_failed' });
+    expect(String(error)).toContain(`the provider "${protocol}" answered an error: key (secret) is bad`);
+  });
+
+  test.each([
+    [{ code: 400, message: 'no such member' }, 'invalid_request'],
+    [{ code: 'context_length_exceeded', message: 'too much' }, 'context_length_exceeded'],
+    [{ code: 402, status: 'PAYMENT', message: 'no credits' }, 'upstream_refused'],
+    [{ code: 502, message: 'overloaded' }, 'upstream_failed'],
+  ])('has the code that its status would have: %p', async (told, code) => {
+    const whole = JSON.stringify({ error: told });
+    for (const [answer, isStreamed] of [
+      [`data: ${whole}\n\n`, true],
+      [whole, false],
+    ] as const) {
+      const error = await generate('openai', answer, isStreamed);
+      expect([error, String(error)]).toMatchObject([{ code }, expect.stringContaining(told.message)]);
+    }
+  });
+
+  test('is not seen in a piece that says there is none', async () => {
+    const piece = '{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"error":null}';
+    expect(await generate('openai', `data: ${piece}\n\ndata: [DONE]\n\n`, true)).toMatchObject([{ finish: 'stop' }]);
+  });
+
+  test.each([
+    ['whole', '{"choices":[{"message":{"content":[{"type":"text","text":"a"}]}}]}', false],
+    ['in pieces', 'data: {"choices":[{"delta":{"content":[{"type":"text","text":"a"}]}}]}\n\n', true],
+    ['with calls that are no list', 'data: {"choices":[{"delta":{"tool_calls":{}}}]}\n\n', true],
+  ])('is one where the members are none of the protocol, %s', async (_name, answer, isStreamed) => {
+    const error = await generate('openai', answer, isStreamed);
+    expect(error).toMatchObject({ code: 'upstream_failed' });
+    expect(String(error)).toContain('does not have the shape of its protocol');
+  });
+});
+
+test('thoughts are thoughts under the name that OpenRouter gives them, too', async () => {
+  await using service = new ModelService('openai');
+  service.always = () => Response.json({ choices: [{ message: { reasoning: 'hm', content: 'a' } }] });
+  const provider = openProviders({ credentials }).provider(configFor('openai', service));
+  const [output] = await provider.generate(
+    generationRequest({ model: 'm', messages: [textMessage('user', 'hello')] }),
+    call,
+  );
+  expect(output?.deltas).toEqual([
+    { kind: 'reasoning', text: 'hm' },
+    { kind: 'content', text: 'a' },
+  ]);
+});
+
 test('a hosted reranker scores texts in their order', async () => {
   await using service = new ModelService('cohere');
   const provider = openProviders({ credentials }).provider(configFor('cohere', service));
