@@ -72,8 +72,8 @@ export class BatchWriter<Document> implements AsyncDisposable {
   async #add(key: string, operation: Operation): Promise<void> {
     this.#throwIfFailed();
     this.#options.signal?.throwIfAborted();
-    const before = this.#operations.get(key);
-    this.#chars += (operation?.length ?? 0) + key.length - (before?.length ?? 0);
+    const before = this.#operations.has(key) ? charsOf(key, this.#operations.get(key)) : 0;
+    this.#chars += charsOf(key, operation) - before;
     this.#operations.set(key, operation);
     while (this.#isFull()) {
       await this.#sending;
@@ -83,7 +83,8 @@ export class BatchWriter<Document> implements AsyncDisposable {
   }
 
   #isFull(): boolean {
-    return this.#operations.size >= this.#keysMax || this.#chars >= this.#charsMax;
+    const hasRoom = this.#operations.size < this.#keysMax && this.#chars < this.#charsMax;
+    return this.#operations.size > 0 && !hasRoom;
   }
 
   /** Sends what has been collected, unless a batch is on its way. */
@@ -110,6 +111,10 @@ export class BatchWriter<Document> implements AsyncDisposable {
   #throwIfFailed(): void {
     if (this.#failure !== undefined) throw this.#failure.error;
   }
+}
+
+function charsOf(key: string, operation: Operation): number {
+  return key.length + (operation?.length ?? 0);
 }
 
 /** Documents are written as they were given: as JSON already. */

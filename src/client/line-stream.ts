@@ -10,7 +10,9 @@ export async function* linesOf(response: Response, signal?: AbortSignal): AsyncG
     for (;;) {
       const { done, value } = await read(reader, signal);
       if (done) break;
-      const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
+      // The rest is joined to, and not looked through again: a line may come in thousands of pieces.
+      const [first = '', ...lines] = decoder.decode(value, { stream: true }).split('\n');
+      lines.unshift(rest + first);
       rest = lines.pop() ?? '';
       for (const line of lines) {
         signal?.throwIfAborted();

@@ -11,7 +11,7 @@ interface ErrorFacts {
 /** The error of the database in place of a result, or the reason why it could not be reached. */
 export class SundewError extends Error {
   override readonly name = 'SundewError';
-  /** Stable; `docs/errors.md` lists them. `connection_failed`: there was no answer, or it was cut off. */
+  /** Stable; `docs/errors.md` lists them. `connection_failed`: there was no answer, or it was cut off or a proxy's own. */
   readonly code: ErrorCode | 'connection_failed';
   /** Of HTTP; 0 where there was no answer. */
   readonly status: number;
@@ -45,6 +45,9 @@ export function requestRefused(code: ErrorCode, message: string): SundewError {
   return new SundewError(code, message, { status: 0, retryable: false, retryAfterMs: undefined, requestId: undefined });
 }
 
+/** Statuses of a proxy whose server gives no answer at the moment. */
+const unanswered = [502, 503, 504];
+
 /** The error of an answer that is not a success. Its body has the shape of either plane, or is not of the server at all. */
 export async function errorOf(response: Response): Promise<SundewError> {
   const body = await bodyOf(response);
@@ -62,8 +65,11 @@ export async function errorOf(response: Response): Promise<SundewError> {
   const said = typeof body.error === 'string' ? body.error : '';
   const message = typeof body.message === 'string' ? body.message : said || `the server answered ${status}`;
   // Below /ai/v1 the code stands in front of the sentence.
-  const code = typeof body.code === 'string' ? body.code : (/^([a-z_]+): /.exec(said)?.[1] ?? 'internal');
-  return new SundewError(code as ErrorCode, message, facts);
+  const code = typeof body.code === 'string' ? body.code : /^([a-z_]+): /.exec(said)?.[1];
+  if (code !== undefined) return new SundewError(code as ErrorCode, message, facts);
+  return unanswered.includes(status)
+    ? new SundewError('connection_failed', message, { ...facts, retryable: true })
+    : new SundewError('internal', message, facts);
 }
 
 /** The error that a stream of events ended with: `{"error": {"message", "code"}}`. */

@@ -1,6 +1,7 @@
 import { type Backoff, backoffMs } from '../lib/backoff.ts';
 import { pause } from '../lib/clock.ts';
 import type { SyncLevel } from '../protocol/database/writes.ts';
+import { requireDocuments } from './document-text.ts';
 import type { JsonDocument } from './document-types.ts';
 import type { Call, CallOptions, Requester } from './requester.ts';
 import { SundewError } from './sundew-error.ts';
@@ -96,10 +97,16 @@ class OpenTransaction implements Transaction {
         const { snapshot } = await this.#post<{ snapshot: { document: Document | null } }>('/read', { table, key });
         return snapshot.document ?? undefined;
       },
-      put: (key, document) => this.#post('/write', { table, key, document }),
+      put: async (key, document) => {
+        requireDocuments({ [key]: document });
+        await this.#post('/write', { table, key, document });
+      },
       delete: (key) => this.#post('/delete', { table, key }),
-      // A transform that is staged twice is applied twice.
-      stage: (batch) => this.#post('/stage', { tables: { [table]: batch } }, 'refused'),
+      stage: async (batch) => {
+        requireDocuments(batch.inserts);
+        // A transform that is staged twice is applied twice.
+        await this.#post('/stage', { tables: { [table]: batch } }, 'refused');
+      },
     };
   }
 

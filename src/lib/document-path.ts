@@ -13,7 +13,8 @@ export function textAt(document: string, path: string): string | undefined {
 export function memberAt(document: unknown, names: readonly string[]): unknown {
   let value = document;
   for (const name of names) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    if (!isObject || !Object.hasOwn(value as object, name)) return undefined;
     value = (value as Record<string, unknown>)[name];
   }
   return value;

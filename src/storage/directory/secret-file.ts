@@ -38,8 +38,12 @@ export class SecretFile {
     return facts !== undefined && (facts.mode & 0o077) !== 0;
   }
 
-  /** Replaces the file whole. Throws `insufficient_storage` and `read_only`. */
+  /** Replaces the file whole. Throws `limit_exceeded`, `insufficient_storage` and `read_only`. */
   write(text: string): void {
+    if (Buffer.byteLength(text) > fileBytesMax) {
+      const message = `the file of secrets would have more than ${fileBytesMax} bytes; delete some, or shorten their values`;
+      throw new ServiceError('limit_exceeded', message);
+    }
     try {
       writeDurably(this.#path, text, 0o600);
     } catch (error) {

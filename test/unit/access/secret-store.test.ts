@@ -105,6 +105,18 @@ describe('the file of secrets', () => {
     expect(store.state).toMatchObject({ stale: false, lastReloadFailed: false });
   });
 
+  test('takes no more than a start could read again', () => {
+    using setting = new Setting();
+    const store = setting.open();
+    const records = Array.from({ length: 513 }, (_, at) => ({ key: `k${at}`, value: 'v'.repeat(65_400) }));
+    setting.edit(records.slice(1));
+    expect(codeOf(() => store.put('k0', records[0]?.value ?? ''))).toBe('limit_exceeded');
+    expect(store.get('k0')).toBeUndefined();
+    expect(setting.open().records().size).toBe(512);
+    store.delete('k512');
+    expect(codeOf(() => store.put('k0', records[0]?.value ?? ''))).toBe('done');
+  });
+
   test('every change has a generation of its own', () => {
     using setting = new Setting();
     const store = setting.open();

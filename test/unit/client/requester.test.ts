@@ -1,5 +1,5 @@
 import { describe, expect, spyOn, test } from 'bun:test';
-import { clientOver, connect, SundewError } from '../../../src/client/client.ts';
+import { clientOver, connect, SundewError, type Transaction } from '../../../src/client/client.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
 type Answer = () => Response | Promise<Response>;
@@ -171,6 +171,23 @@ test('what is no document is refused before anything is sent, and never taken fo
   expect([requests.length, writer.written]).toEqual([0, 0]);
 });
 
+test('a transaction stages no document that JSON would leave out', async () => {
+  const begun = json(201, { transaction_id: 'x' });
+  const ended = json(200, { status: 'aborted' });
+  const { requests, client } = answering(begun, ended, begun, ended);
+  const none = undefined as unknown as Record<string, unknown>;
+  const staging = [
+    (open: Transaction) => open.table('t').stage({ inserts: { a: {}, b: none } }),
+    (open: Transaction) => open.table('t').put('b', none),
+  ];
+  for (const work of staging) {
+    const error = await failure(client.transaction(work));
+    expect(error).toMatchObject({ code: 'invalid_request', status: 0 });
+    expect(String(error)).toContain('"b"');
+  }
+  expect(requests.map(({ url }) => url.replace(/.*\//, ''))).toEqual(['begin', 'abort', 'begin', 'abort']);
+});
+
 test('what an address or a request cannot carry is not sent', async () => {
   const { requests, client, table } = answering();
   const refused = [
@@ -204,6 +221,38 @@ test('an answer that is cut off is asked for again', async () => {
   const failing = failure(table.getVersioned('k'));
   for (const ms of [200, 400]) await clock.advance(ms);
   expect(await failing).toMatchObject({ code: 'connection_failed' });
+});
+
+test('an answer of a proxy whose server gives none is no answer', async () => {
+  const proxied = () => new Response('<h1>Bad Gateway</h1>', { status: 502 });
+  const { clock, requests, table } = answering(proxied, json(200, { a: 1 }), proxied);
+  const reading = table.get('k');
+  await clock.advance(200);
+  expect(await reading).toEqual({ a: 1 });
+  // The server behind it may have done what was asked.
+  expect(await failure(table.drop())).toMatchObject({ code: 'connection_failed', status: 502, retryable: true });
+  expect(requests).toHaveLength(3);
+});
+
+test('a long line of a scan is looked through once, in however many pieces it comes', async () => {
+  const line = JSON.stringify({ _id: 'a', text: 'x'.repeat(500_000) });
+  const pieces = (line.match(/.{1,1000}/g) ?? []).values();
+  const body = new ReadableStream({
+    pull(controller) {
+      const { value, done } = pieces.next();
+      if (done) controller.close();
+      else controller.enqueue(new TextEncoder().encode(value));
+    },
+  });
+  const { table } = answering(() => new Response(body));
+  const split = spyOn(String.prototype, 'split');
+  try {
+    expect((await table.scan().next()).value).toEqual({ key: 'a', document: { text: 'x'.repeat(500_000) } } as never);
+    const looked = split.mock.contexts.reduce<number>((sum, text) => sum + String(text).length, 0);
+    expect(looked).toBeLessThan(2 * line.length);
+  } finally {
+    split.mockRestore();
+  }
 });
 
 test('a chat that ends before its last event is cut off, not whole', async () => {
@@ -293,6 +342,24 @@ test('a writer waits for room, keeps the order of a key, and stops at the first 
   await writer.put('c', {});
   expect(await failure(writer.flush())).toMatchObject({ code: 'validation_failed' });
   expect(await failure(writer.put('d', {}))).toMatchObject({ code: 'validation_failed' });
+});
+
+test('a writer whose bounds leave no room sends each document by itself', async () => {
+  for (const bounds of [{ keysMax: 0 }, { charsMax: 0 }, { keysMax: Number.NaN }]) {
+    const { requests, table } = answering(written, written);
+    const writer = table.writer(bounds);
+    for (const key of ['a', 'b']) await writer.put(key, {});
+    await writer.flush();
+    expect([requests.length, writer.written]).toEqual([2, 2]);
+  }
+});
+
+test('a writer counts a key that is put again once', async () => {
+  const { requests, table } = answering(written);
+  const writer = table.writer({ charsMax: 20 });
+  for (let count = 0; count < 40; count += 1) await writer.put('a-key', { n: 1 });
+  await writer.flush();
+  expect([requests.length, writer.written]).toEqual([1, 1]);
 });
 
 test.each([
