@@ -131,6 +131,20 @@ describe('SQL over relational tables', () => {
     expect(await rows('SELECT count(*) AS n FROM books')).toEqual([[3]]);
   });
 
+  test.each([
+    ['comments before what is no statement', `${'/**/'.repeat(40)}SELEC`],
+    ['brackets that nothing closes', `SELECT ${'['.repeat(150_000)}`],
+  ])('reads %s without holding others up', async (_, statement) => {
+    const startedMs = performance.now();
+    expect((await sql(statement)).body).toMatchObject({ code: 'invalid_query' });
+    // By trying every way to read them it would be seconds.
+    expect(performance.now() - startedMs).toBeLessThan(1_500);
+  });
+
+  test('may have comments before and in it', async () => {
+    expect(await rows('-- one\n/* two; */ /**/ SELECT 1 -- three; four')).toEqual([[1]]);
+  });
+
   test('has a bound for rows, and says so rather than answer less', async () => {
     const endless = 'WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n';
     expect((await sql(endless)).body).toMatchObject({ code: 'limit_exceeded' });

@@ -1,6 +1,6 @@
 /** Texts and comments, then names in double quotes, backquotes or brackets, then words. */
 const tokens =
-  /'(?:[^']|'')*'|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"((?:[^"]|"")*)"|`([^`]*)`|\[([^\]]*)\]|([\p{L}_][\p{L}\p{M}\p{Nd}_$]*)/gu;
+  /'(?:[^']|'')*'|--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"((?:[^"]|"")*)"|`([^`]*)`|\[([^\]]*)(?:\]|$)|([\p{L}_][\p{L}\p{M}\p{Nd}_$]*)/gu;
 
 /** Words of SQLite's grammar that name nothing unless they are quoted. */
 const reserved = new Set(

@@ -25,7 +25,7 @@ interface SqlServiceDeps {
 
 /** Names of the database itself, which statements may not use. */
 const inner = /\b(?:pragma_\w*|sqlite_\w*|load_extension|sundew_range_\d+)\b/i;
-const readOnly = /^\s*(?:--[^\n]*\n\s*|\/\*[\s\S]*?\*\/\s*)*(?:select|with|values|explain\s+query\s+plan)\b/i;
+const readOnly = /^\s*(?:select|with|values|explain\s+query\s+plan)\b/i;
 
 /** Read-only SQL over relational tables, run by SQLite on the files that hold their rows. */
 export class SqlService {
@@ -114,17 +114,18 @@ function reasonOf(error: unknown, withheld: ReadonlyMap<string, ServiceError>): 
   return withheld.get(fold(absent)) ?? error;
 }
 
-/** Strings, quoted names and comments: a `;` inside of them ends no statement. */
+/** Strings, quoted names and comments: a `;` inside of them ends no statement, and comments may stand before one. */
 const opaque = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
 
 function checkStatement(sql: string): void {
   if (sql.includes('\0')) {
     throw new ServiceError('invalid_query', 'sql: SQLite ends a statement at the character U+0000; leave it out');
   }
-  if (!readOnly.test(sql)) {
+  const bare = sql.replaceAll(opaque, ' ');
+  if (!readOnly.test(bare)) {
     throw new ServiceError('invalid_query', 'sql: only SELECT, WITH, VALUES and EXPLAIN QUERY PLAN are run');
   }
-  if (/;\s*\S/.test(sql.replaceAll(opaque, ' '))) {
+  if (/;\s*\S/.test(bare)) {
     throw new ServiceError('invalid_query', 'sql: one statement is run at a time');
   }
   const [name] = inner.exec(sql) ?? [];
