@@ -46,7 +46,11 @@ export const metricDefinitions = {
   ),
   eventLoopStallMax: gauge('sundew_event_loop_stall_max_seconds', 'Longest stall since the process started.'),
 
-  httpRequests: counter('sundew_http_requests_total', 'Answered requests.', ['route', 'method', 'code']),
+  httpRequests: counter('sundew_http_requests_total', 'Answered requests; `499` of those whose clients left before.', [
+    'route',
+    'method',
+    'code',
+  ]),
   httpDuration: histogram(
     'sundew_http_request_duration_seconds',
     'Arrival to answer; a stream counts to its first byte.',

@@ -42,6 +42,8 @@ export class Exchange
   tables: readonly string[] = noTables;
   /** Whether a table that a body has named was to be changed. */
   hasChanged = false;
+  /** Its client has left, and its work was ended for that. */
+  isAbandoned = false;
   /** The foreign origin whose pages may read the answer. */
   openToOrigin: string | undefined = undefined;
   /** The answer, once there is one. */

@@ -1,6 +1,7 @@
 import type { Authenticator } from '../../access/authentication/authenticator.ts';
 import { everyone, nobody, requireKept, requireModels } from '../../access/principal.ts';
 import type { LimitOptions } from '../../config/limits.ts';
+import { clientLeft } from '../../inference/admission.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { isInferencePath, isOpenAiPath } from '../../protocol/inference/error-body.ts';
@@ -60,6 +61,8 @@ export interface RequestRuleOptions {
 
 /** Of a path in the access log. */
 const pathCharsMax = 500;
+/** The status that proxies log for a request whose client did not wait for its answer. Nobody is sent it. */
+const clientClosedRequest = 499;
 
 /**
  * Everything between a request and its answer that is not a route's own business: request id, admission, limits before
@@ -272,8 +275,14 @@ export class RequestRules implements ExchangeHost {
     }
   }
 
-  /** The error that the caller may see for what was thrown. A failure of the server itself goes to the log. */
-  #understand({ requestId, route, params }: Exchange, thrown: unknown): ServiceError {
+  /**
+   * The error that the caller may see for what was thrown. A failure of the server itself goes to the log; that the work of a
+   * client who has left was ended is none.
+   */
+  #understand(exchange: Exchange, thrown: unknown): ServiceError {
+    const { requestId, route, params } = exchange;
+    exchange.isAbandoned = exchange.request.signal.aborted && isEndedWork(thrown);
+    if (exchange.isAbandoned) return clientLeft();
     const error = toServiceError(thrown);
     const where = { request_id: requestId, route: route?.path, table: params.table, ...error.details };
     if (isFault(thrown)) {
@@ -304,9 +313,10 @@ export class RequestRules implements ExchangeHost {
     return response;
   }
 
-  #report({ request, requestId, route }: Exchange, status: number, durationMs: number): void {
+  #report({ request, requestId, route, isAbandoned }: Exchange, answered: number, durationMs: number): void {
     const { logger, observe, logsAccess, clientOf } = this.#options;
     const pattern = route?.path ?? 'unmatched';
+    const status = isAbandoned ? clientClosedRequest : answered;
     const { method } = request;
     observe?.({ route: pattern, method, status, durationMs });
     const isAccessLogged = logsAccess?.() === true;
@@ -337,6 +347,12 @@ function noMsgpack(): ServiceError {
 function wantsClose(request: Request): boolean {
   const connection = request.headers.get('connection');
   return connection !== null && /\bclose\b/i.test(connection);
+}
+
+/** Whether work that was thrown out of was ended or refused, and did not fail by a bug or by what it was asked. */
+function isEndedWork(thrown: unknown): boolean {
+  if (thrown instanceof DOMException) return thrown.name === 'AbortError';
+  return thrown instanceof ServiceError && thrown.status >= 500 && !isFault(thrown);
 }
 
 /** Nothing but JSON's own white space. */

@@ -561,4 +561,25 @@ describe('admission and deadlines', () => {
       ['unmatched', 404],
     ]);
   });
+
+  test('a client that leaves is no failure of the server; a bug that it does not wait for is one', async () => {
+    const seen: number[] = [];
+    const logger = keepingLogger();
+    const left = new AbortController();
+    const throwing = (thrown: unknown) => () => {
+      left.abort();
+      throw thrown;
+    };
+    const routes = [
+      get('/cancelled', throwing(new ServiceError('query_timeout', 'the query was cancelled'))),
+      get('/aborted', throwing(new DOMException('The operation was aborted.', 'AbortError'))),
+      get('/broken', throwing(new TypeError('x is undefined'))),
+    ];
+    const app = testApp({ routes, logger, observe: ({ status }) => void seen.push(status) });
+    for (const path of ['cancelled', 'aborted', 'broken']) {
+      await app.handle(new Request(`http://localhost/${path}`, { signal: left.signal }));
+    }
+    expect(seen).toEqual([499, 499, 500]);
+    expect(logger.lines).toMatchObject([{ level: 'error', error: { message: 'x is undefined' } }]);
+  });
 });
