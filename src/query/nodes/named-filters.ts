@@ -14,6 +14,8 @@ type ReadNode = (value: unknown, scope: NodeScope) => PlanNode;
  */
 export class NamedFilters {
   readonly #definitions: Members;
+  /** Of the definitions that were read, as JSON. */
+  readonly #chars = new Map<string, number>();
   readonly #read: ReadNode;
   readonly #open = new Set<string>();
   readonly #used = new Set<string>();
@@ -36,6 +38,9 @@ export class NamedFilters {
       throw invalidQuery(scope.where, `"with" has no filter "${name.slice(0, 64)}".${guess}`);
     }
     if (this.#open.has(name)) throw invalidQuery(scope.where, `the filter "${name.slice(0, 64)}" refers to itself`);
+    const chars = this.#chars.get(name) ?? JSON.stringify(definition).length;
+    this.#chars.set(name, chars);
+    scope.budget.spendReference(chars);
     this.#open.add(name);
     this.#used.add(name);
     try {

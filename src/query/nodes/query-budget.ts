@@ -8,6 +8,7 @@ export class QueryBudget {
   #nodes = 0;
   #expansions = 0;
   #textChars = 0;
+  #referredChars = 0;
 
   /** Takes nodes from what the request may still use. */
   spend(nodes = 1): void {
@@ -22,6 +23,15 @@ export class QueryBudget {
     this.#textChars += text.length;
     if (this.#textChars > limits.queryTextCharsMax) {
       const message = `the texts of a query have at most ${limits.queryTextCharsMax} characters together`;
+      throw new ServiceError('limit_exceeded', message);
+    }
+  }
+
+  /** Takes the characters of a filter that is referred to: written out each time, the query would be as long. */
+  spendReference(chars: number): void {
+    this.#referredChars += chars;
+    if (this.#referredChars > limits.queryBytesMax) {
+      const message = `the filters that a query refers to have at most ${limits.queryBytesMax} characters, counted at each "ref"`;
       throw new ServiceError('limit_exceeded', message);
     }
   }

@@ -99,9 +99,9 @@ const boolMembers = ['must', 'should', 'must_not', 'filter', 'minimum_should_mat
 /** The plan of one query node, or of an array of nodes that must all match. */
 export function readQueryNode(value: unknown, scope: NodeScope): PlanNode {
   checkNesting(scope.depth);
+  scope.budget.spend();
   if (Array.isArray(value)) return allOf(readNodes(value, scope));
   if (!isObject(value)) throw invalidQuery(scope.where, 'must be a query node such as {"query": "soup"}');
-  scope.budget.spend();
   return readerOf(value, scope.where)(value, scope);
 }
 

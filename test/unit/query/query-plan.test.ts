@@ -192,6 +192,17 @@ describe('planning a query', () => {
     expect(() => planQuery({ full_text_search: { query: deep } }, context)).not.toThrow();
   });
 
+  test('a filter that is referred to counts as often as it is, and so does a list without nodes', () => {
+    const planned = (filter: unknown, references: number) => {
+      const conjuncts = Array(references).fill({ ref: 'a' });
+      return () => planQuery({ with: { a: filter }, filter_query: { conjuncts } }, context);
+    };
+    const ids = { ids: Array.from({ length: 10_000 }, (_, at) => `document:${at}`) };
+    expect(planned(ids, 5)).not.toThrow();
+    expect(failure(planned(ids, 10)).code).toBe('limit_exceeded');
+    expect(failure(planned(Array(2_000).fill([]), 1)).code).toBe('limit_exceeded');
+  });
+
   test('no plan nests so deeply that a JSON reader with 128 levels refuses it', () => {
     let deep = 'a';
     for (let level = 0; level < 60; level += 1) deep = level % 2 ? `(${deep}) OR b` : `(${deep}) AND b`;
