@@ -1,3 +1,4 @@
+import { ServiceError } from '../protocol/service-error.ts';
 import { callNative } from './engine-error.ts';
 import { nativeAddon } from './native-addon.ts';
 
@@ -17,4 +18,15 @@ export interface ScanLimits {
  */
 export function scanJson(bytes: Uint8Array, limits?: ScanLimits): void {
   callNative(() => nativeAddon().scanJson(bytes, limits));
+}
+
+/** Whether bytes are one JSON text as `scanJson` takes it. */
+export function isJson(bytes: Uint8Array): boolean {
+  try {
+    scanJson(bytes);
+    return true;
+  } catch (error) {
+    if (error instanceof ServiceError) return false;
+    throw error;
+  }
 }

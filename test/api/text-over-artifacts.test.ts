@@ -142,6 +142,35 @@ describe('a full-text index over an enrichment', () => {
     expect(indexes.one).toMatchObject({ type: 'full_text', sources: [{ artifact: 'steps' }] });
   });
 
+  test('takes what was to be JSON and is not for a text, beside which the document is as it was', async () => {
+    const { send, put, write, search, query } = of('nearly');
+    await send('POST', '');
+    await put('made', { kind: 'asset', field: 'text', content_type: 'application/json', full_text_index: true });
+    const texts = {
+      json: '{"a":\n ["leek"]}',
+      fenced: '```json\n["leek"]\n```',
+      cut: '{"a": "leek',
+      large: '[1e999, "leek"]',
+      deep: `${'['.repeat(5_000)}"leek"${']'.repeat(5_000)}`,
+      broken: '"leek"},"owner":"me","more":{"a":1',
+    };
+    const inserts = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, { text, owner: 'you' }]));
+    await write({ inserts });
+    const keys = Object.keys(texts).sort();
+    expect(await search('owner:you AND leek', {})).toEqual(keys);
+    expect(await search('owner:me', {})).toEqual([]);
+    const { hits } =
+      ((await query({ fields: ['_artifacts'] })).body.responses as { hits: { hits: Json[] } }[])[0] ?? {};
+    const values = hits?.hits.map(({ _id, _source }) => [
+      _id,
+      (_source as { _artifacts: { made: Json } })._artifacts.made.value,
+    ]);
+    expect(Object.fromEntries(values ?? [])).toEqual({ ...texts, json: { a: ['leek'] } });
+    const scan = await send('POST', '/documents', { fields: ['_artifacts.made.value'] });
+    const lines = (scan.body as unknown as string).trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line)._id)).toEqual(keys);
+  });
+
   test.each([
     ['nothing that is there', { artifact_name: 'nothing' }, '"sources": the table has no enrichment "nothing"'],
     ['vectors', { artifact_name: 'vectors' }, 'of kind "embedding", which has no text'],

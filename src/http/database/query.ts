@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
+import { onOneLine } from '../../lib/text/json-text.ts';
 import { queryRequest, queryResponse, queryResult } from '../../protocol/database/query.ts';
 import type { QueryService } from '../../query/query-service.ts';
 import { msgpackReply, packedResult } from '../listener/msgpack/msgpack-answer.ts';
@@ -59,7 +60,7 @@ async function answer(
   if (context.acceptsMsgpack)
     return msgpackReply(200, { responses: results.map((pieces) => packedResult(pieces.join(''))) });
   if (results.length > 1 && context.request.headers.get('accept') === 'application/x-ndjson') {
-    const lines = results.flatMap((pieces) => [...pieces, '\n']);
+    const lines = results.flatMap((pieces) => [...pieces.map(onOneLine), '\n']);
     return jsonPieces(lines, { 'content-type': 'application/x-ndjson' });
   }
   const pieces = results.flatMap((result, index) => (index === 0 ? result : [',', ...result]));

@@ -1,5 +1,6 @@
+import { isJson } from '../../engine/json-scan.ts';
 import { FrameBuilder, readFrame, rowKind } from '../../lib/document-frame.ts';
-import { readAsset } from '../../lib/parts/asset-part.ts';
+import { type Asset, readAsset } from '../../lib/parts/asset-part.ts';
 import { readChunkSet } from '../../lib/parts/chunk-set-part.ts';
 import { formOfBody, partForm } from '../../lib/parts/part-body.ts';
 import { withMember } from '../../lib/text/json-text.ts';
@@ -79,10 +80,17 @@ export function bodyWithTexts(
 function indexedJson(body: Uint8Array): string | undefined {
   if (formOfBody(body) === partForm.chunkSet) return JSON.stringify(readChunkSet(body).map(({ text }) => text));
   if (formOfBody(body) !== partForm.asset) return undefined;
-  const { mediaType, value } = readAsset(body);
-  if (!isIndexedType(mediaType)) return undefined;
+  const asset = readAsset(body);
+  return isIndexedType(asset.mediaType) ? assetJson(asset) : undefined;
+}
+
+/**
+ * The value of an asset as JSON: as it was made where that is JSON, else a string. Its type does not say which: a model
+ * may have written anything under `application/json`, or not have finished it.
+ */
+export function assetJson({ mediaType, value }: Pick<Asset, 'mediaType' | 'value'>): string {
   const text = decoder.decode(value);
-  return jsonType.test(mediaType) ? text : JSON.stringify(text);
+  return jsonType.test(mediaType) && isJson(value) ? text : JSON.stringify(text);
 }
 
 /** Whether assets of this type have a text that is indexed. */

@@ -1,7 +1,7 @@
 import { isTruncated, markTruncated, partBody, partForm, payloadOf } from './part-body.ts';
 import { PayloadReader } from './payload-reader.ts';
 
-interface Asset {
+export interface Asset {
   /** Such as `text/plain`. */
   mediaType: string;
   value: Uint8Array;

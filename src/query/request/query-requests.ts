@@ -1,5 +1,5 @@
 import { limits } from '../../config/limits.ts';
-import { scanJson } from '../../engine/json-scan.ts';
+import { isJson, scanJson } from '../../engine/json-scan.ts';
 import { must } from '../../lib/assert.ts';
 import { forEachYielding } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { skipSpace, skipValue } from '../../lib/text/json-text.ts';
@@ -30,16 +30,6 @@ export async function readQueryRequests(body: Uint8Array): Promise<unknown[]> {
   };
   await forEachYielding(texts.length, read, 1);
   return requests;
-}
-
-function isJson(bytes: Uint8Array): boolean {
-  try {
-    scanJson(bytes);
-    return true;
-  } catch (error) {
-    if (error instanceof ServiceError) return false;
-    throw error;
-  }
 }
 
 /**

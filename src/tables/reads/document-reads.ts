@@ -301,8 +301,8 @@ function renderLine(
   const oneName = `{"_id":${key}`;
   const allNames = hasSingleKey ? oneName : `${oneName},"key":${key}`;
   if (projection.isEmpty) return `${allNames}}`;
-  const stored = onOneLine(decoder.decode(document.body));
-  const shownText = shownDocument(projection, stored, { writtenMs: document.writtenMs, ...shown });
+  const stored = decoder.decode(document.body);
+  const shownText = onOneLine(shownDocument(projection, stored, { writtenMs: document.writtenMs, ...shown }));
   // Of two members of one name readers take the last, and would have a wrong key.
   const source = hasMember(shownText, '_id') ? withoutMember(shownText, '_id') : shownText;
   // A member of the document's own goes before our second name for its key.

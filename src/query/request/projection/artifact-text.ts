@@ -1,11 +1,9 @@
 import type { ArtifactDefinition } from '../../../index-kinds/configuration/artifact-config.ts';
+import { assetJson } from '../../../indexing/enrichment/artifact-texts.ts';
 import { readAsset } from '../../../lib/parts/asset-part.ts';
 import { readChunkSet } from '../../../lib/parts/chunk-set-part.ts';
 import { readDenseSet } from '../../../lib/parts/dense-set-part.ts';
 import { base64url, chunkId } from './shown-chunk.ts';
-
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-const jsonType = /^application\/(?:json\b|[\w.-]+\+json\b)/i;
 
 /** The id of an artifact of a document: of its kind, the document's key and the enrichment's name. */
 function artifactId({ name, config }: ArtifactDefinition, key: string): string {
@@ -36,11 +34,10 @@ export function shownArtifactOf(definition: ArtifactDefinition, key: string, bod
       return JSON.stringify({ ...head, dims: vectors[0]?.vector.length ?? 0, vectors: vectors.length, vector_space });
     }
     case 'asset': {
-      const { mediaType, value, truncated } = readAsset(body);
-      const text = decoder.decode(value);
+      const asset = readAsset(body);
+      const { mediaType, truncated } = asset;
       const shown = JSON.stringify({ ...head, content_type: mediaType, ...(truncated && { truncated }) });
-      // JSON of a producer is shown as it was given.
-      return `${shown.slice(0, -1)},"value":${jsonType.test(mediaType) ? text : JSON.stringify(text)}}`;
+      return `${shown.slice(0, -1)},"value":${assetJson(asset)}}`;
     }
   }
 }
