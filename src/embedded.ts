@@ -64,8 +64,12 @@ export const open: OpenDatabase = async (directory, options = {}) => {
   });
   const services = await openServices({ config, logger, clock, socket: undefined });
   const { app, database } = services;
-  // A request counts as one in flight from the moment it is handed over, the first one too.
-  await app.prepareCalls().catch(async (error) => {
+  const begin = async () => {
+    // A request counts as one in flight from the moment it is handed over, the first one too.
+    await app.prepareCalls();
+    return await services.makeFirstKey();
+  };
+  const firstKey = await begin().catch(async (error) => {
     await services.close();
     throw error;
   });
@@ -90,7 +94,7 @@ export const open: OpenDatabase = async (directory, options = {}) => {
     sql: (...given) => client.sql(...given),
     request: (...given) => client.request(...given),
     handler,
-    firstKey: services.firstKey,
+    firstKey,
     failed: database.failed,
     close,
     [Symbol.asyncDispose]: close,

@@ -42,8 +42,11 @@ interface OpenServices {
   readonly database: Database;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
-  /** The key of the administrator that this start has made. */
-  readonly firstKey: string | undefined;
+  /**
+   * The key of the administrator that is made where there is none. The last step of a start: the key is shown this once,
+   * by a start that nothing can fail any more.
+   */
+  makeFirstKey(): Promise<string | undefined>;
   /** Closes every service. */
   close(): Promise<void>;
 }
@@ -66,7 +69,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   const used = { providers, media, foreign };
   const database = await openDatabase({ options: () => config.config, clock, logger, metrics, writer, ...used });
   opened.defer(() => database.close());
-  const access = await openAccess(database.access, {
+  const access = openAccess(database.access, {
     config: options,
     clock,
     logger: logger.component('access'),
@@ -124,7 +127,8 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
   opened.defer(() => running.stop());
   opened.defer(() => partner.stop());
   const closing = opened.move();
-  return { app, database, metrics, readiness, firstKey: access?.firstKey, close: () => closing.disposeAsync() };
+  const makeFirstKey = async () => await access?.makeFirstKey();
+  return { app, database, metrics, readiness, makeFirstKey, close: () => closing.disposeAsync() };
 }
 
 /** The routes of a start, and what loads the others behind it. */

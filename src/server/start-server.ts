@@ -15,21 +15,27 @@ import type { RunningServer, ServerStart } from './running-server.ts';
 export async function startServer(start: ServerStart): Promise<RunningServer> {
   const { config, listener, logger, clock, writer } = start;
   const options = config.config;
+  // Closes again what is open already where a later step fails.
+  await using opened = new AsyncDisposableStack();
   const services = await openServices({ config, logger, clock, socket: listener, writer });
+  opened.defer(() => services.close());
   const { app, database, metrics, readiness } = services;
   const drain = openDraining({ config, listener, app, readiness, clock, logger });
   addProcessMetrics(metrics, clock, packageFile.version, descriptorLimit);
   collectServiceMetrics(metrics, { app, config, database, port: listener.port });
+  const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
+  opened.defer(() => metricsServer.stop());
+  const firstKey = await services.makeFirstKey();
   // The thread's own time, whatever the clock of the data says.
   const stopMonitor = startEventLoopMonitor(systemClock, metrics);
   const stopWatch = watchDescriptors({ listener, clock: systemClock, logger });
   const callOff = afterStart({ app, clock: systemClock, logger, hugePages: options.hugePages });
-  const metricsServer = startMetricsServer(options.metricsHost, options.metricsPort, metrics, readiness);
   listener.attach(app);
-
+  // From now on `stop` closes them.
+  opened.move();
   return {
     url: listener.url,
-    firstKey: services.firstKey,
+    firstKey,
     facts: { data_dir: options.dataDir },
     fatal: database.failed,
     drain,

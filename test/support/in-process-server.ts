@@ -25,7 +25,7 @@ export async function startInProcess(start: InProcessStart): Promise<RunningServ
   globalThis.fetch = Object.assign(fetchHere, { preconnect: overNetwork.preconnect });
   return {
     url,
-    firstKey: services.firstKey,
+    firstKey: await services.makeFirstKey(),
     facts: {},
     fatal: services.database.failed,
     async drain(deadlineMs) {

@@ -24,12 +24,12 @@ interface Access {
   readonly authenticator: Authenticator;
   readonly users: UserService;
   readonly keys: KeyService;
-  /** The key of the administrator that was made now; undefined where there were users, or a password was given. */
-  readonly firstKey: string | undefined;
+  /** Makes an administrator where there is no user; the key of it, unless a password was given. */
+  makeFirstKey(): Promise<string | undefined>;
 }
 
 /** Users and keys while authentication is on; undefined while it is off. Refuses to start where they cannot be read. */
-export async function openAccess(store: CatalogAccessStore, parts: Deps): Promise<Access | undefined> {
+export function openAccess(store: CatalogAccessStore, parts: Deps): Access | undefined {
   const { config, clock, logger, metrics, checkFilter } = parts;
   if (!config.authEnabled) {
     if (store.rows().users.length > 0) {
@@ -52,8 +52,8 @@ export async function openAccess(store: CatalogAccessStore, parts: Deps): Promis
   store.onDrop(changes.aroundDrop);
   const users = new UserService(changes, passwords, checkFilter);
   const keys = new KeyService(changes, checkFilter);
-  const firstKey = await createFirstAdmin(changes, passwords, config.adminPassword);
-  return { authenticator, users, keys, firstKey };
+  const makeFirstKey = () => createFirstAdmin(changes, passwords, config.adminPassword);
+  return { authenticator, users, keys, makeFirstKey };
 }
 
 /** Grants that cannot be read are not left out: a start without it would let in who was kept out. */

@@ -38,6 +38,25 @@ describe('the first start with authentication', () => {
     expect(await statusOf(again.url, `Bearer ${key}`)).toBe(200);
   });
 
+  test('makes no key that it cannot show: a start that fails behind its port leaves that to the next', async () => {
+    using directory = new TemporaryDirectory();
+    const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() });
+    const ports = ['--port', '0', '--metrics-port', String(other.port)];
+    const refused = await sundew(['serve', '--auth', 'true', '--data-dir', directory.path, ...ports]);
+    await other.stop(true);
+    expect([refused.code, refused.output, refused.errors]).toEqual([
+      1,
+      '',
+      expect.stringContaining('for metrics cannot be opened'),
+    ]);
+    const set = { '--auth': 'true' };
+    const environment = { SUNDEW__AUDIT__FILE: '/proc/audit.jsonl' };
+    const starting = startTestServer({ directory: directory.path, set, environment });
+    await expect(starting).rejects.toThrow('cannot be written');
+    await using server = await startTestServer({ directory: directory.path, set });
+    expect(await statusOf(server.url, `Bearer ${server.firstKey}`)).toBe(200);
+  });
+
   test('takes the password of "admin" from a variable instead, which a later start leaves unread', async () => {
     using directory = new TemporaryDirectory();
     {
