@@ -62,7 +62,10 @@ function cutOf(text: string, { starts, ends }: WordTokens, { targetTokens, separ
 
 function separatedCut(text: string, { starts, ends }: WordTokens, separator: string, least: number): number {
   const last = starts.at(-1) ?? 0;
-  const at = text.lastIndexOf(separator, last);
+  // A text without separators would be read from its beginning for each chunk.
+  const from = Math.max(0, (starts[0] ?? 0) - separator.length);
+  const found = text.slice(from, last + separator.length).lastIndexOf(separator);
+  const at = found < 0 ? -1 : from + found;
   const place = /^\s/.test(separator) ? at : at + separator.length;
   if (at < 0 || place > last) return 0;
   const kept = ends.findLastIndex((end) => end <= place) + 1;

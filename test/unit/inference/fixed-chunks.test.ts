@@ -32,6 +32,12 @@ describe('fixedChunks', () => {
     expect(performance.now() - began).toBeLessThan(5_000);
   });
 
+  test('takes time by the length of a text without a separator, too', () => {
+    const began = performance.now();
+    expect(chunksOf('ab '.repeat(700_000))).toHaveLength(87_500);
+    expect(performance.now() - began).toBeLessThan(10_000);
+  });
+
   test('ends at an empty line, else a line, a sentence, a word', () => {
     expect(chunksOf('a b c d e\n\nf g h i j k')).toEqual(['a b c d e', 'f g h i j k']);
     expect(chunksOf('a b c d e\nf g h i j k')).toEqual(['a b c d e', 'f g h i j k']);
