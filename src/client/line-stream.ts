@@ -1,3 +1,4 @@
+import { LineSplitter } from '../lib/text/line-splitter.ts';
 import { connectionFailed, SundewError } from './sundew-error.ts';
 
 /** The lines of a body as they arrive, without their ends. Ending the iteration cancels the body. */
@@ -5,21 +6,18 @@ export async function* linesOf(response: Response, signal?: AbortSignal): AsyncG
   if (response.body === null) return;
   const reader = response.body.getReader();
   const decoder = new TextDecoder();
-  let rest = '';
+  const lines = new LineSplitter();
   try {
     for (;;) {
       const { done, value } = await read(reader, signal);
       if (done) break;
-      // The rest is joined to, and not looked through again: a line may come in thousands of pieces.
-      const [first = '', ...lines] = decoder.decode(value, { stream: true }).split('\n');
-      lines.unshift(rest + first);
-      rest = lines.pop() ?? '';
-      for (const line of lines) {
+      for (const line of lines.push(decoder.decode(value, { stream: true }))) {
         signal?.throwIfAborted();
         yield line;
       }
     }
-    rest += decoder.decode();
+    lines.push(decoder.decode());
+    const rest = lines.rest();
     if (rest !== '') yield rest;
   } finally {
     await reader.cancel().catch(() => undefined);
@@ -48,14 +46,13 @@ export async function* eventsOf(response: Response, signal?: AbortSignal): Async
   let event = 'message';
   let data: string[] = [];
   for await (const line of linesOf(response, signal)) {
-    const text = line.endsWith('\r') ? line.slice(0, -1) : line;
-    if (text === '') {
+    if (line === '') {
       if (data.length > 0) yield { event, data: data.join('\n') };
       event = 'message';
       data = [];
       continue;
     }
-    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(text) ?? [];
+    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
     if (name === 'event') event = value;
     if (name === 'data') data.push(value);
   }

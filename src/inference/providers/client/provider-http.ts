@@ -2,6 +2,7 @@ import type { Credentials } from '../../../access/secrets/credentials.ts';
 import type { ProviderHosts } from '../../../access/secrets/provider-hosts.ts';
 import { redacted } from '../../../access/secrets/redaction.ts';
 import type { Clock } from '../../../lib/clock.ts';
+import { LineSplitter } from '../../../lib/text/line-splitter.ts';
 import { MiB } from '../../../lib/units.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import { ProviderFailure, ProviderRefusal } from './provider-gate.ts';
@@ -83,13 +84,12 @@ export class ProviderHttp {
     bounds = usualHttpBounds,
   ): Promise<void> {
     await this.#send(request, signal, bounds, async (response, alive) => {
-      let rest = '';
+      const lines = new LineSplitter();
       for await (const piece of piecesOf(response, bounds.answerBytesMax, request)) {
         alive();
-        const lines = (rest + piece).split(/\r?\n/);
-        rest = lines.pop() ?? '';
-        lines.forEach(onLine);
+        lines.push(piece).forEach(onLine);
       }
+      const rest = lines.rest();
       if (rest !== '') onLine(rest);
     });
   }
