@@ -100,7 +100,8 @@ export async function embedItems(
   const shown = images.filter((_, at) => pixels[at] !== undefined);
   const seen = await seeImages(inference, spec, pixels, call);
   const dimension = seen?.dimension ?? read.dimension;
-  if (texts.length > empty.length) checkDimensions(request.dimensions, read.sparse ? 'sparse' : dimension);
+  if (seen !== undefined || texts.length > empty.length)
+    checkDimensions(request.dimensions, read.sparse ? 'sparse' : dimension);
   const vectors = new Array<Float32Array | SparseVector | undefined>(items.length).fill(undefined);
   for (const [at, vector] of read.vectors.entries()) {
     vectors[places[at] ?? 0] = vector instanceof Float32Array ? shortened(vector, request.dimensions) : vector;
