@@ -1,3 +1,4 @@
+import { allOrStop } from '../../lib/concurrency/all-or-stop.ts';
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
 import type { ErrorCode } from '../../protocol/error-codes.ts';
@@ -101,7 +102,7 @@ async function byGeneration(
   const format = { kind: 'json_schema', schema: outputSchema(schema), strict: false } as const;
   const system = extractionPrompt(schema);
   const thinks = model.manifest.capabilities.includes('reasoning');
-  const one = async (text: string) => {
+  const one = async (text: string, signal: AbortSignal) => {
     const request = generationRequest({
       model: model.name,
       messages: [textMessage('system', system), textMessage('user', text)],
@@ -111,7 +112,7 @@ async function byGeneration(
       topLogprobs: 0,
       enableThinking: thinks ? false : undefined,
     });
-    const { result, deltas } = await generate(request, inference, call);
+    const { result, deltas } = await generate(request, inference, { ...call, signal });
     const output = deltas.map((delta) => (delta.kind === 'content' ? delta.text : '')).join('');
     const extraction = {
       ...readOutput(output, result.logprobs, text, schema),
@@ -122,7 +123,8 @@ async function byGeneration(
   const done: Awaited<ReturnType<typeof one>>[] = [];
   const { parallelSequences } = inference.settings;
   for (let at = 0; at < texts.length; at += parallelSequences) {
-    done.push(...(await Promise.all(texts.slice(at, at + parallelSequences).map(one))));
+    const together = texts.slice(at, at + parallelSequences);
+    done.push(...(await allOrStop(call.signal, (signal) => together.map((text) => one(text, signal)))));
   }
   return {
     model: model.name,

@@ -1,3 +1,4 @@
+import { allOrStop } from '../../lib/concurrency/all-or-stop.ts';
 import type { InferenceCall } from '../admission.ts';
 import type { CutText } from '../chunking/chunk-cache.ts';
 import { type ChunkRequest, chunkByModel } from '../chunking/chunk-text.ts';
@@ -81,23 +82,16 @@ export class OwnProvider implements Provider {
     call: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
   ): Promise<readonly GenerationOutput[]> {
     return this.#inference.admission.run('generate', call, async () => {
-      const stop = new AbortController();
-      const signal = AbortSignal.any([call.signal, stop.signal]);
-      const one = async (request: GenerationRequest, at: number) => {
+      const one = async (signal: AbortSignal, request: GenerationRequest, at: number) => {
         const before = requests.slice(0, at).reduce((sum, { choices }) => sum + choices, 0);
         const onPiece: GenerationOptions['onPiece'] = (choice, ...piece) => call.onPiece?.(before + choice, ...piece);
         return await generateChoices(request, this.#inference, { ...call, signal, onPiece });
       };
-      try {
-        const answers = await Promise.all(requests.map(one));
-        const totals = answers.map(totalOf);
-        const tokens = totals.reduce((sum, each) => sum + each.promptTokens + each.completionTokens, 0);
-        const value = answers.flat();
-        return { value, items: value.length, tokens };
-      } catch (error) {
-        stop.abort(error);
-        throw error;
-      }
+      const answers = await allOrStop(call.signal, (signal) => requests.map((each, at) => one(signal, each, at)));
+      const totals = answers.map(totalOf);
+      const tokens = totals.reduce((sum, each) => sum + each.promptTokens + each.completionTokens, 0);
+      const value = answers.flat();
+      return { value, items: value.length, tokens };
     });
   }
 }

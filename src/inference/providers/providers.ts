@@ -102,7 +102,7 @@ export class Providers {
     });
   }
 
-  /** Undefined for this server itself. */
+  /** Undefined for this server itself, which no other provider may stand for. */
   #resolve(config: ProviderConfig): ResolvedProvider | undefined {
     const { provider } = config;
     const entry = this.#deps.entries().get(provider);
@@ -111,7 +111,9 @@ export class Providers {
     const region = config.region ?? entry?.region;
     const regional = region === undefined ? undefined : `https://bedrock-runtime.${region}.amazonaws.com`;
     const url = isUsual ? (entry?.url ?? config.url ?? (provider === 'bedrock' ? regional : undefined)) : config.url;
-    if (url === undefined) return undefined;
+    if (url === undefined && provider === 'service') return undefined;
+    if (url === undefined)
+      throw new ServiceError('invalid_request', `no address is known for "${provider}": name its region`);
     return {
       config: { ...config, url, region },
       base: new URL(url),

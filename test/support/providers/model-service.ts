@@ -15,6 +15,8 @@ export interface SeenRequest {
   readonly text: string;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of four protocols
   readonly body: any;
+  /** Aborted when the client leaves. */
+  readonly signal: AbortSignal;
 }
 
 /** Answers in the place of the usual answer; `undefined` lets that be given. */
@@ -40,7 +42,7 @@ export class ModelService implements AsyncDisposable {
         const text = await request.text();
         const path = new URL(request.url).pathname;
         const body: unknown = text.startsWith('{') ? JSON.parse(text) : undefined;
-        const seen = { path, headers: request.headers, text, body };
+        const seen = { path, headers: request.headers, text, body, signal: request.signal };
         this.seen.push(seen);
         return (await (this.next.shift() ?? this.always)(seen)) ?? (await this.#answer(protocol, seen));
       },

@@ -1,3 +1,4 @@
+import { allOrStop } from '../../../lib/concurrency/all-or-stop.ts';
 import type { FinishReason } from '../../../protocol/inference/finish-reasons.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
@@ -73,13 +74,15 @@ export class BedrockProvider implements Provider {
     refuseOtherMembers(this.#client.name, request, []);
     const body = converseBody(request);
     const path = `/model/${encodeURIComponent(request.model)}/converse`;
-    const one = async (choice: number) => {
-      const output = await this.#client.post(path, body, { signal, priority, tokens: 0 }, readConverse);
+    const one = async (choice: number, until: AbortSignal) => {
+      const output = await this.#client.post(path, body, { signal: until, priority, tokens: 0 }, readConverse);
       if (onPiece === undefined) return output;
       if (output.deltas.length > 0) onPiece(choice, output.deltas, undefined);
       return { ...output, deltas: [] };
     };
-    return await Promise.all(Array.from({ length: request.choices }, (_, choice) => one(choice)));
+    return await allOrStop(signal, (until) =>
+      Array.from({ length: request.choices }, (_, choice) => one(choice, until)),
+    );
   }
 }
 

@@ -9,6 +9,7 @@ import type { Answered } from '../client/provider-gate.ts';
 import type { Provider } from '../provider.ts';
 import { ModelEmbeddings } from './model-embeddings.ts';
 import { scoresOf } from './openai-provider.ts';
+import { refuseMembers } from './refuse-members.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
 
 /** The bounds of one request: https://docs.cohere.com/reference/embed. */
@@ -55,12 +56,16 @@ export class CohereProvider implements Provider {
     });
   }
 
-  async rerank({ model, query, texts, images }: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+  /** Texts that are too long are cut at their ends, whether that is asked for or not. */
+  async rerank(request: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
+    const { model, query, texts, images, truncate, textTokensMax } = request;
     if (images) {
       const message = `the provider "${this.#client.name}" reranks texts: leave images out of the template`;
       throw new ServiceError('model_not_supported', message);
     }
-    const body = { model, query, documents: texts, top_n: texts.length };
+    refuseMembers(this.#client.name, { truncate: truncate === 'start' });
+    const most = textTokensMax === undefined ? {} : { max_tokens_per_doc: textTokensMax };
+    const body = { model, query, documents: texts, top_n: texts.length, ...most };
     return await this.#client.post('/v2/rerank', body, { signal, priority, tokens: 0 }, (answer) => {
       const scores = scoresOf(answer, 'results', 'relevance_score', texts.length);
       return scores && { value: { model, scores, tokens: 0 }, tokens: 0 };

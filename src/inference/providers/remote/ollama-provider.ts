@@ -1,3 +1,4 @@
+import { allOrStop } from '../../../lib/concurrency/all-or-stop.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
@@ -82,10 +83,13 @@ export class OllamaProvider implements Provider {
     request: GenerationRequest,
     { signal, priority, onPiece }: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
   ): Promise<readonly GenerationOutput[]> {
-    const call = { signal, priority, tokens: 0 };
     refuseOtherMembers(this.#client.name, request, taken);
-    const body = chatBody(request);
-    const one = async (choice: number) => {
+    const { seed } = request.sampling;
+    const one = async (choice: number, until: AbortSignal) => {
+      const call = { signal: until, priority, tokens: 0 };
+      // The same seed would give the same answer again.
+      const sampling = seed === undefined ? request.sampling : { ...request.sampling, seed: seed + choice };
+      const body = chatBody({ ...request, sampling });
       if (onPiece === undefined) {
         return await this.#client.post('/api/chat', { ...body, stream: false }, call, (answer) => readChat(answer, 0));
       }
@@ -93,7 +97,9 @@ export class OllamaProvider implements Provider {
         streamedChat((deltas) => onPiece(choice, deltas, undefined), unread),
       );
     };
-    return await Promise.all(Array.from({ length: request.choices }, (_, choice) => one(choice)));
+    return await allOrStop(signal, (until) =>
+      Array.from({ length: request.choices }, (_, choice) => one(choice, until)),
+    );
   }
 }
 

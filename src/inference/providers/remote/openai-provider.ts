@@ -56,12 +56,20 @@ export class OpenAiProvider implements Provider {
   }
 
   async rerank(request: RerankRequest, { signal, priority }: InferenceCall): Promise<Reranked> {
-    const { model, query, texts, images, truncate } = request;
+    const { model, query, texts, images, truncate, textTokensMax } = request;
     const { client, isService } = this.#deps;
     if (!isService) throw new ServiceError('model_not_supported', `the provider "${client.name}" does not rerank`);
     const body = images ? { documents: multimodalDocuments(texts, images) } : { prompts: texts };
     const path = images ? '/rerank_multimodal' : '/rerank';
     const call = { signal, priority, tokens: 0 };
+    if (textTokensMax !== undefined) {
+      const documents = { model, query, documents: texts, max_tokens_per_doc: textTokensMax };
+      return await client.post('/rerank', documents, call, (answer) => {
+        const scores = scoresOf(answer, 'results', 'relevance_score', texts.length);
+        const tokens = usageOf(answer).total;
+        return scores && { value: { model, scores, tokens }, tokens };
+      });
+    }
     return await client.post(path, { model, query, ...body, truncate }, call, (answer) => {
       const scores = scoresOf(answer, 'data', 'score', texts.length);
       const tokens = usageOf(answer).total;

@@ -1,3 +1,4 @@
+import { allOrStop } from '../../../lib/concurrency/all-or-stop.ts';
 import type { InferenceCall } from '../../admission.ts';
 import { generationRequest, usualSampling } from '../../generation/generation-request.ts';
 import { textMessage } from '../../generation/prompt/chat-message.ts';
@@ -12,13 +13,13 @@ export async function readByChat(
   { model, images, prompt = usualPrompt, tokensMax }: ReadRequest,
   call: InferenceCall,
 ): Promise<readonly WrittenText[]> {
-  const read = async (image: ReadRequest['images'][number]) => {
+  const read = async (image: ReadRequest['images'][number], signal: AbortSignal) => {
     const messages = [{ ...textMessage('user', prompt), media: [image] }];
     const sampling = { ...usualSampling, temperature: 0 };
     const request = generationRequest({ model, messages, media: [image], tokensMax, sampling });
-    const [output] = await provider.generate(request, call);
+    const [output] = await provider.generate(request, { ...call, signal });
     const text = output === undefined ? '' : contentOf(output).trim();
     return { text, truncated: output?.finish === 'length' };
   };
-  return await Promise.all(images.map(read));
+  return await allOrStop(call.signal, (signal) => images.map((image) => read(image, signal)));
 }

@@ -139,8 +139,9 @@ function resultOf(
 
 /** A vector as an answer has it: numbers, base64 of 32-bit floats, or a sparse one; else what is wrong with it. */
 function vectorOf(given: unknown, dimensions: number | undefined): Vector | string {
-  const sparse = sparseOf(given);
-  if (sparse !== undefined) return sparse;
+  if (typeof given === 'object' && given !== null && 'indices' in given) {
+    return sparseOf(given) ?? 'the provider gave a sparse vector that does not have one finite value for each index';
+  }
   const dense = denseOf(given);
   if (dense === undefined || dense.length === 0) return 'the provider gave no vector for this text';
   if (dimensions !== undefined && dense.length !== dimensions) {
@@ -158,13 +159,20 @@ function denseOf(given: unknown): Float32Array | undefined {
   return Float32Array.from(given, (value: unknown) => (typeof value === 'number' ? value : Number.NaN));
 }
 
-function sparseOf(given: unknown): SparseVector | undefined {
-  if (typeof given !== 'object' || given === null || !('indices' in given) || !('values' in given)) return undefined;
-  const { indices, values } = given;
+/** Indices go up in what is kept, each is there once, and values of zero are not. */
+function sparseOf({ indices, values }: { indices?: unknown; values?: unknown }): SparseVector | undefined {
   if (!Array.isArray(indices) || !Array.isArray(values) || indices.length !== values.length) return undefined;
   const isIndex = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 32;
-  if (!indices.every(isIndex) || !values.every((value) => Number.isFinite(value))) return undefined;
-  return { indices: Uint32Array.from(indices as number[]), values: Float32Array.from(values as number[]) };
+  const isValue = (value: unknown) => typeof value === 'number' && Number.isFinite(Math.fround(value));
+  if (!indices.every(isIndex) || !values.every(isValue) || new Set(indices).size < indices.length) return undefined;
+  const entries = (indices as number[])
+    .map((index, at): [index: number, value: number] => [index, Math.fround((values as number[])[at] ?? 0)])
+    .filter(([, value]) => value !== 0)
+    .sort(([one], [other]) => one - other);
+  return {
+    indices: Uint32Array.from(entries, ([index]) => index),
+    values: Float32Array.from(entries, ([, value]) => value),
+  };
 }
 
 function textOf(item: EmbedItem): string | ServiceError {

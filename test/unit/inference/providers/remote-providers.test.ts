@@ -262,6 +262,11 @@ describe('where requests may go', () => {
   });
 });
 
+test('a provider of which nothing says where it is does not become this server', () => {
+  const config = { ...readProviderConfig({ ...uses.bedrock }, 'embed', 'embedder'), region: undefined };
+  expect(() => openProviders({ credentials }).provider(config)).toThrow('no address is known for "bedrock"');
+});
+
 describe('the state of providers', () => {
   test('tells requests, tokens and the breaker, without addresses and keys', async () => {
     await using service = new ModelService('openai');
@@ -401,6 +406,81 @@ test('a hosted reranker scores texts in their order', async () => {
   };
   const { scores } = await provider.rerank(request, call);
   expect([...scores]).toEqual([0, 0.5, 1]);
+});
+
+test('a hosted reranker is told how much of a text to read, and is not asked to cut at the beginning', async () => {
+  await using service = new ModelService('cohere');
+  const provider = openProviders({ credentials }).provider(configFor('cohere', service));
+  const request = { model: 'm', query: 'a', texts: ['a'] };
+  await provider.rerank({ ...request, truncate: 'end', textTokensMax: 7 }, call);
+  expect(service.seen[0]?.body.max_tokens_per_doc).toBe(7);
+  await expect(provider.rerank({ ...request, truncate: 'start' }, call)).rejects.toThrow('truncate: the provider');
+  expect(service.seen).toHaveLength(1);
+});
+
+test('a server like this one is told how much of a text its reranker is to read', async () => {
+  await using service = new ModelService('openai');
+  service.always = () => Response.json({ results: [1, 0].map((index) => ({ index, relevance_score: index / 2 })) });
+  const config = readProviderConfig({ provider: 'service', model: 'm', url: service.url }, 'rerank', 'reranker');
+  const request = { model: 'm', query: 'a', texts: ['a', 'b'], truncate: 'end', textTokensMax: 7 } as const;
+  const { scores } = await openProviders({ credentials }).provider(config).rerank(request, call);
+  expect([...scores]).toEqual([0, 0.5]);
+  expect(service.seen[0]).toMatchObject({
+    path: '/ai/v1/rerank',
+    body: { documents: ['a', 'b'], max_tokens_per_doc: 7 },
+  });
+});
+
+describe('several answers, each by a request of its own,', () => {
+  const request = generationRequest({ model: 'm', messages: [textMessage('user', 'hello')], choices: 2 });
+
+  test('are not the same for a seed', async () => {
+    await using service = new ModelService('ollama');
+    const provider = openProviders({ credentials }).provider(configFor('ollama', service));
+    await provider.generate({ ...request, sampling: { ...request.sampling, seed: 5 } }, call);
+    expect(service.seen.map(({ body }) => body.options.seed).toSorted()).toEqual([5, 6]);
+  });
+
+  test.each(['ollama', 'bedrock'] as const)('end together where one fails: %s', async (protocol) => {
+    await using service = new ModelService(protocol);
+    const hung = Promise.withResolvers<Response>();
+    const left = Promise.withResolvers<void>();
+    service.next.push(({ signal }) => {
+      signal.addEventListener('abort', () => left.resolve());
+      return hung.promise;
+    });
+    service.always = () => Response.json({ message: 'no' }, { status: 400 });
+    const provider = openProviders({ credentials }).provider(configFor(protocol, service));
+    await expect(provider.generate(request, call)).rejects.toMatchObject({ code: 'invalid_request' });
+    await left.promise;
+    hung.resolve(new Response(''));
+  });
+});
+
+describe('a sparse vector of another service', () => {
+  const embed = async (embedding: object) => {
+    await using service = new ModelService('openai');
+    service.always = () => Response.json({ data: [{ index: 0, embedding }] });
+    const { vectors, faults } = await embedderOf('openai', service).embed(['a'], 'RETRIEVAL_DOCUMENT', call);
+    return faults[0]?.error.message ?? vectors[0];
+  };
+
+  test('is put in order, without what is zero', async () => {
+    expect(await embed({ indices: [9, 2, 4], values: [0.5, 1, 0] })).toEqual({
+      indices: Uint32Array.of(2, 9),
+      values: Float32Array.of(1, 0.5),
+    });
+  });
+
+  test.each([
+    ['an index twice', { indices: [1, 1], values: [1, 2] }],
+    ['a value that 32 bits cannot hold', { indices: [1], values: [1e39] }],
+    ['more indices than values', { indices: [1, 2], values: [1] }],
+    ['no values', { indices: [1] }],
+    ['an index that is none', { indices: [1.5], values: [1] }],
+  ])('with %s is a fault of its text', async (_name, embedding) => {
+    expect(await embed(embedding)).toContain('gave a sparse vector that');
+  });
 });
 
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-troubleshooting.html: `post-vanilla` of the test suite.
