@@ -1,5 +1,6 @@
 import {
   closeSync,
+  constants,
   existsSync,
   fstatSync,
   ftruncateSync,
@@ -49,6 +50,15 @@ interface Deps {
   readonly onWritten: () => void;
 }
 
+const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDWR } = constants;
+
+interface OpenFile {
+  readonly descriptor: number;
+  readonly device: number;
+  readonly inode: number;
+  readonly isPipe: boolean;
+}
+
 /** Requests of strangers that are written in a minute; anybody can send them. */
 const strangersPerMinute = 60;
 
@@ -56,16 +66,16 @@ const strangersPerMinute = 60;
  * Records of who did what, as JSON lines in a file of its own that only the owner may read. A line is handed to the
  * system before its request is answered, so it outlives a kill of the process. A line that cannot be written fails no
  * request; the next one tells by `lost` how many there were. A file that is moved away or removed is begun again by the
- * next line; one that cannot be put aside grows on.
+ * next line; one that cannot be put aside grows on. It may be a pipe, whose reader nobody waits for.
  */
 export class AuditLog {
   readonly #deps: Deps;
-  #file: { readonly descriptor: number; readonly device: number; readonly inode: number } | undefined;
+  #file: OpenFile | undefined;
   #minuteStartMs = Number.NEGATIVE_INFINITY;
   #strangers = 0;
   #suppressed = 0;
   #lost = 0;
-  /** The file ends within a line: the machine went down. */
+  /** The file ends within a line: the machine went down, or a pipe has no more room. */
   #isTorn = false;
 
   /** Throws when the file cannot be opened. */
@@ -90,7 +100,8 @@ export class AuditLog {
     } catch (error) {
       onFailed('writing', error);
       this.#lost += 1;
-      this.#forgetFile();
+      // A pipe keeps what it has taken for its reader only as long as it is open.
+      if (this.#file?.isPipe !== true) this.#forgetFile();
     }
   }
 
@@ -122,34 +133,36 @@ export class AuditLog {
 
   /** Returns whether the files are within their bounds. */
   #write(line: string): boolean {
-    let { descriptor, bytes } = this.#open();
+    let { descriptor, isPipe, bytes } = this.#open();
     const isFull = bytes > 0 && bytes + Buffer.byteLength(line) > this.#deps.fileBytesMax;
     const isBounded = !isFull || this.#isRotated();
-    if (isFull) ({ descriptor, bytes } = this.#open());
+    if (isFull) ({ descriptor, isPipe, bytes } = this.#open());
     const whole = Buffer.from(this.#isTorn ? `\n${line}` : line);
     if (writeSync(descriptor, whole) < whole.length) {
-      ftruncateSync(descriptor, bytes);
-      throw new Error('the disk took only a part of a line');
+      if (isPipe) this.#isTorn = true;
+      else ftruncateSync(descriptor, bytes);
+      throw new Error('only a part of a line was taken');
     }
     this.#isTorn = false;
     return isBounded;
   }
 
   /** The file at the path and its size, opened where it is not the one that is open. */
-  #open(): { descriptor: number; bytes: number } {
+  #open(): OpenFile & { bytes: number } {
     const { path } = this.#deps;
     const found = statSync(path, { throwIfNoEntry: false });
     const held = this.#file;
     if (held !== undefined && found?.ino === held.inode && found.dev === held.device) {
-      return { descriptor: held.descriptor, bytes: found.size };
+      return { ...held, bytes: found.size };
     }
     this.#forgetFile();
-    const descriptor = openSync(path, 'a+', 0o600);
-    const { dev: device, ino: inode, size } = fstatSync(descriptor);
-    this.#file = { descriptor, device, inode };
+    const descriptor = openSync(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK, 0o600);
+    const status = fstatSync(descriptor);
+    const { dev: device, ino: inode, size } = status;
+    this.#file = { descriptor, device, inode, isPipe: status.isFIFO() };
     const last = Buffer.alloc(1);
     this.#isTorn = size > 0 && readSync(descriptor, last, 0, 1, size - 1) === 1 && last[0] !== 0x0a;
-    return { descriptor, bytes: size };
+    return { ...this.#file, bytes: size };
   }
 
   /** A file that cannot be put aside is better too large than without the lines that follow. */

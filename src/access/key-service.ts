@@ -80,6 +80,7 @@ export class KeyService {
       };
       return { put: { apiKeys: [key] } };
     });
+    caller.noteMade?.('key', secret.keyId);
     const key = this.#changes.state.key(secret.keyId);
     if (key === undefined) throw keyNotFound();
     return { key, secret };

@@ -41,6 +41,8 @@ export interface Caller {
   readonly keyId?: string | undefined;
   /** Hears of every table that the request uses, for the audit log. */
   noteTable?(table: string, level: AccessLevel): void;
+  /** Hears of a thing that was made and has no name in the path, for the audit log: its kind, as routes call it, and its id. */
+  noteMade?(kind: string, id: string): void;
 }
 
 /** May do everything: nobody is asked for a credential. */

@@ -79,6 +79,10 @@ export class Exchange
     this.hasChanged ||= this.route?.access === 'tables' && level !== 'read';
   }
 
+  noteMade(kind: string, id: string): void {
+    this.params = { ...this.params, [kind]: id };
+  }
+
   clientAddress(): string | undefined {
     return this.#host.clientOf(this.request);
   }

@@ -57,6 +57,7 @@ describe('the audit log of a server', () => {
       'ann DELETE /db/v1/tables/:table books 403',
       ' GET /db/v1/status  401',
     ]);
+    expect(lines[1]?.params).toEqual({ user: 'ann', key: id });
     expect(lines[3]).toMatchObject({ key_id: id, client: '127.0.0.1' });
     const text = JSON.stringify(lines);
     for (const hidden of ['in the body', credential.slice(40, 60), 'password of ann'])

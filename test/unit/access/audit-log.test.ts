@@ -1,5 +1,17 @@
 import { describe, expect, test } from 'bun:test';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type AuditEntry, AuditLog } from '../../../src/access/audit-log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
@@ -95,6 +107,35 @@ describe('the audit log', () => {
     const [after, later] = linesOf(path);
     expect(after).toMatchObject({ user: 'after', lost: 40 });
     expect(later).not.toHaveProperty('lost');
+    expect(events).toEqual(['written', 'writing', 'written']);
+  });
+
+  test('that is a pipe waits for no reader: what it does not take is counted, and no line is cut', () => {
+    using directory = new TemporaryDirectory();
+    expect(Bun.spawnSync(['mkfifo', join(directory.path, 'audit.jsonl')]).exitCode).toBe(0);
+    const events: string[] = [];
+    const { log, path } = opened(directory.path, events);
+    // Such lines a pipe may take in parts.
+    const tables = Array.from({ length: 1_000 }, (_, at) => `table-${at}`);
+    for (let number = 0; number < 40; number += 1) log.record({ ...entry, request_id: String(number), tables });
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const taken = () => {
+      const bytes = Buffer.alloc(1024 * 1024);
+      return bytes.toString('utf8', 0, readSync(reader, bytes)).split('\n');
+    };
+    const before = taken();
+    for (const user of ['after', 'later']) log.record({ ...entry, user });
+    const after = taken();
+    log.close();
+    closeSync(reader);
+    const whole = before.slice(0, -1).map((line) => JSON.parse(line) as AuditEntry);
+    expect(whole.map(({ request_id }) => Number(request_id))).toEqual(whole.map((_, at) => at));
+    // The part of a line that it has taken ends before the next line.
+    const [rest, ...lines] = after.slice(0, -1);
+    expect([before.at(-1) === '' ? rest?.[0] : rest, lines.length]).toEqual([before.at(-1) === '' ? '{' : '', 2]);
+    const [first, second] = lines.map((line) => JSON.parse(line) as AuditEntry & { lost?: number });
+    expect(first).toMatchObject({ user: 'after', lost: 40 - whole.length });
+    expect(second).not.toHaveProperty('lost');
     expect(events).toEqual(['written', 'writing', 'written']);
   });
 
