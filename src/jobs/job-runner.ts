@@ -9,7 +9,7 @@ import type { JobHandler, JobOutcome, JobRequest } from './job.ts';
 export interface JobStore {
   /** The job, or the one that has the request's key already. Fails with `idempotency_conflict`. */
   add(job: NewJob): Promise<JobRecord>;
-  /** False when the job is gone. */
+  /** False when the job is gone; with a phase also when it has ended, which it does once. */
   change(change: JobChange): Promise<boolean>;
   removeExpired(nowMs: number): Promise<void>;
   get(jobId: number): JobRecord | undefined;
@@ -99,10 +99,16 @@ export class JobRunner implements Service {
     const job = this.get(jobId);
     if (!job) throw new ServiceError('job_not_found', `there is no job ${jobId}`);
     if (job.phase !== 'queued' && job.phase !== 'running') return;
+    await this.#stop(jobId);
+    await this.#end(jobId, 'cancelled');
+    // One that has waited may have begun meanwhile.
+    await this.#stop(jobId);
+  }
+
+  async #stop(jobId: number): Promise<void> {
     const active = this.#active.get(jobId);
     active?.stop.abort();
     await active?.ended;
-    await this.#end(jobId, 'cancelled');
   }
 
   /** Where an attempt has failed, the next one begins now. */
@@ -137,7 +143,8 @@ export class JobRunner implements Service {
     const { store, clock, onFailed } = this.#deps;
     for (let attempt = job.attempt + 1; !signal.aborted; attempt += 1) {
       try {
-        await store.change({ jobId: job.jobId, phase: 'running', attempt, updatedMs: clock.nowMs() });
+        const change = { jobId: job.jobId, phase: 'running' as const, attempt, updatedMs: clock.nowMs() };
+        if (!(await store.change(change))) return;
         const outcome = await this.#work(job.jobId, signal);
         if (!signal.aborted) await this.#end(job.jobId, outcome);
         return;

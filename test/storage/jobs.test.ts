@@ -27,8 +27,10 @@ test('jobs are kept over a restart, with where they stand', async () => {
   });
   await storage.jobs.change({ jobId, phase: 'succeeded', updatedMs: 7, expiresMs: 10 });
   expect(storage.jobs.unfinished().map((each) => each.jobId)).toEqual([other.jobId]);
+  expect(await storage.jobs.change({ jobId, phase: 'cancelled', updatedMs: 7, expiresMs: 20 })).toBe(false);
+  expect(await storage.jobs.change({ jobId, state: '{"at":4}', updatedMs: 8 })).toBe(true);
   await storage.jobs.removeExpired(9);
-  expect(storage.jobs.get(jobId)?.phase).toBe('succeeded');
+  expect(storage.jobs.get(jobId)).toMatchObject({ phase: 'succeeded', state: '{"at":4}' });
   await storage.jobs.removeExpired(10);
   expect(storage.jobs.get(jobId)).toBeUndefined();
   expect(await storage.jobs.change({ jobId, updatedMs: 8 })).toBe(false);

@@ -22,8 +22,9 @@ export function memoryStore() {
     },
     async change({ jobId, ...change }) {
       const job = jobs.get(jobId);
-      if (job) jobs.set(jobId, { ...job, ...change });
-      return job !== undefined;
+      if (!job || (change.phase !== undefined && !isUnfinished(job))) return false;
+      jobs.set(jobId, { ...job, ...change });
+      return true;
     },
     async removeExpired(nowMs) {
       for (const { jobId, expiresMs } of jobs.values())
@@ -35,7 +36,11 @@ export function memoryStore() {
         .filter((job) => job.kind === kind && job.jobId < beforeId)
         .reverse()
         .slice(0, limit),
-    unfinished: () => [...jobs.values()].filter(({ phase }) => phase === 'queued' || phase === 'running'),
+    unfinished: () => [...jobs.values()].filter(isUnfinished),
   };
   return { jobs, store };
+}
+
+function isUnfinished({ phase }: JobRecord): boolean {
+  return phase === 'queued' || phase === 'running';
 }

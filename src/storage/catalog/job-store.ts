@@ -28,7 +28,7 @@ export class CatalogJobStore {
     return this.#channel.call('addJob', job);
   }
 
-  /** False when the job is gone. */
+  /** False when the job is gone; with a phase also when it has ended, which it does once. */
   async change(change: JobChange): Promise<boolean> {
     return (await this.#channel.call('changeJob', change)).changed;
   }

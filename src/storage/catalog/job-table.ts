@@ -60,7 +60,8 @@ export class JobTable {
   }
 
   change({ jobId, phase, attempt, state, updatedMs, expiresMs }: JobChange): boolean {
-    const values = [phase ?? null, attempt ?? null, state ?? null, updatedMs, expiresMs ?? null, jobId];
+    const next = phase ?? null;
+    const values = [next, attempt ?? null, state ?? null, updatedMs, expiresMs ?? null, jobId, next];
     return this.#statements.change.run(...values).changes > 0;
   }
 
@@ -85,7 +86,7 @@ function prepare(database: Database) {
     ),
     change: statement(
       'UPDATE jobs SET phase = coalesce(?, phase), attempt = coalesce(?, attempt), state = coalesce(?, state), ' +
-        'updated_ms = ?, expires_ms = coalesce(?, expires_ms) WHERE id = ?',
+        "updated_ms = ?, expires_ms = coalesce(?, expires_ms) WHERE id = ? AND (? IS NULL OR phase IN ('queued', 'running'))",
     ),
     removeExpired: statement('DELETE FROM jobs WHERE expires_ms <= ?'),
   };

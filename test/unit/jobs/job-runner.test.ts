@@ -146,6 +146,55 @@ describe('a job', () => {
     expect(runner.get(jobId)?.phase).toBe('cancelled');
   });
 
+  test('that begins while it is cancelled is stopped, and stays cancelled', async () => {
+    const { store } = memoryStore();
+    const [release, noted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const slow: JobStore = {
+      ...store,
+      change: async (change) => {
+        if (change.phase === 'cancelled') await noted.promise;
+        return store.change(change);
+      },
+    };
+    const stopped: number[] = [];
+    const { runner, stop } = startRunner(slow, async ({ record: { jobId }, signal }) => {
+      if (jobId <= 2) return release.promise;
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      stopped.push(jobId);
+    });
+    for (let job = 0; job < 3; job += 1) await runner.submit(request);
+    await settle();
+    const cancelled = runner.cancel(3);
+    release.resolve();
+    await settle();
+    expect(runner.get(3)?.phase).toBe('running');
+    noted.resolve();
+    await cancelled;
+    expect([stopped, runner.get(3)?.phase]).toEqual([[3], 'cancelled']);
+    await stop();
+    expect(runner.get(3)?.phase).toBe('cancelled');
+  });
+
+  test('that ends while it is cancelled has ended as it did', async () => {
+    const { store } = memoryStore();
+    const noted = Promise.withResolvers<void>();
+    const slow: JobStore = {
+      ...store,
+      change: async (change) => {
+        if (change.phase === 'succeeded') await noted.promise;
+        return store.change(change);
+      },
+    };
+    const { runner, stop } = startRunner(slow, async () => {});
+    const { jobId } = await runner.submit(request);
+    await settle();
+    const cancelled = runner.cancel(jobId);
+    noted.resolve();
+    await cancelled;
+    expect(runner.get(jobId)?.phase).toBe('succeeded');
+    await stop();
+  });
+
   test('waits while two others run, and until there is somebody for its kind', async () => {
     const { store } = memoryStore();
     const release = Promise.withResolvers<void>();
