@@ -162,6 +162,11 @@ export class QueryStringText {
     return Number(found[0]);
   }
 
+  /** Whether a range, a comparison or a regular expression stands here: all of them are about a field. */
+  needsField(): boolean {
+    return /[[{<>]/.test(this.peek()) || this.startsExpression();
+  }
+
   /** Whether a regular expression stands here: a slash, something, and a slash that ends the word. */
   startsExpression(): boolean {
     if (this.peek() !== '/' || this.peek(1) === '/') return false;

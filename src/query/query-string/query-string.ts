@@ -109,6 +109,7 @@ class QueryStringParser {
   #readPrimary(field: string | undefined, depth: number): PlanNode {
     const char = this.#text.peek();
     if (char === '(' || char === '"') return this.#readValue(field, depth);
+    if (field !== undefined && this.#text.needsField()) return this.#readValue(field, depth);
     if (char === '[' || char === '{') throw this.#text.error('a range needs a field in front, as in year:[1 TO 9]');
     if (char === '~' && !this.#text.endsWord(1)) return this.#readTildeWord(field);
     const start = this.#text.position;

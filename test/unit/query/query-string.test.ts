@@ -66,6 +66,10 @@ const forms: [text: string, plan: string][] = [
   ['f:(a OR b)', '(~f:a/1 ~f:b/1)'],
   ['f:(a g:b "c d")', '(+f:a +g:b +f:"c d")'],
   ['f:(a OR (b c))', '(~f:a/1 ~(+f:b +f:c)/1)'],
+  ['f:(>2 AND <=5)', '(+f[gt=2] +f[lte=5])'],
+  ['f:([1 TO 2] OR {4 TO 5}^2)', '(~f[gte=1 lte=2]/1 ~f[gt=4 lt=5]^2/1)'],
+  ['f:(-> 5 x g:>1)', '(+f:x +g[gt=1] -f[gt=5])'],
+  ['f:(/a.*/ OR b)', '(~f:/a.*//1 ~f:b/1)'],
   // Phrases
   ['"a b"', '"a b"'],
   ['f:"a b"~3', 'f:"a b"~3'],
