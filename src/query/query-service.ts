@@ -109,7 +109,12 @@ export class QueryService {
     const [only] = requests;
     if (requests.length === 1) return [await this.#one(only, pathTable, caller)];
     const results: Promise<string[]>[] = [];
-    const start = (index: number) => results.push(this.#oneOfSeveral(requests[index], pathTable, caller));
+    const start = (index: number) => {
+      const result = this.#oneOfSeveral(requests[index], pathTable, caller);
+      // It is waited for when all have begun: one that fails before that must not end the process.
+      result.catch(() => undefined);
+      results.push(result);
+    };
     await forEachYielding(requests.length, start, 1);
     return Promise.all(results);
   }
