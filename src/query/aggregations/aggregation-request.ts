@@ -95,7 +95,7 @@ function readFacets(value: unknown, scope: AggregationScope): PlanAggregation[] 
     if ((member(facet, 'type') ?? 'terms') !== 'terms') {
       throw invalidQuery(`${scope.where}.${name}`, 'a facet is a "terms" aggregation; use "aggregations" for others');
     }
-    const hasField = member(facet, 'field') !== undefined || member(facet, 'fields') !== undefined;
+    const hasField = ['field', 'path', 'fields'].some((each) => member(facet, each) !== undefined);
     return readOne(name, { ...facet, type: 'terms', ...(hasField ? {} : { field: name }) }, scope);
   });
 }

@@ -136,9 +136,10 @@ describe('aggregations of a request', () => {
       ['tag', terms('tag')],
       ['author.name', terms('author.name')],
     ] as never);
-    expect(named({ tag: {}, by: { field: 'author', size: 3 } })).toEqual([
+    expect(named({ tag: {}, by: { field: 'author', size: 3 }, at: { path: '/author/name' } })).toEqual([
       ['tag', terms('tag')],
       ['by', terms('author', 3)],
+      ['at', terms('author.name')],
     ] as never);
   });
 
