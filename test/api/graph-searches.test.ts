@@ -347,6 +347,23 @@ describe('graph searches of a query', () => {
     expect(graph_results.near).toMatchObject({ nodes: [{ key: 'frankfurt' }] });
   });
 
+  test('keep the filter of their nodes beside one that is null', async () => {
+    const near = { type: 'neighbors', ...from('aachen'), node_filter: { filter_prefix: 'c' } };
+    const { graph_results } = await query({
+      graph_searches: { near: { ...near, params: { node_filter: null } }, far: { ...near, params: {} } },
+    });
+    const found = { nodes: [{ key: 'cologne' }] };
+    expect(graph_results).toMatchObject({ near: found, far: found });
+  });
+
+  test('leave the counts of values that are asked for beside them', async () => {
+    const { aggregations } = (await query({
+      graph_searches: { near: { type: 'neighbors', ...from('aachen') } },
+      facets: { letters: { path: '/letters', size: 1 } },
+    })) as Result & { aggregations?: object };
+    expect(aggregations).toMatchObject({ letters: { buckets: [{ key: 6, doc_count: 2 }] } });
+  });
+
   test('may write out what is usual where it says nothing', async () => {
     const params = { weight_mode: 'min_hops', k: 1, max_results: 100, deduplicate_nodes: true };
     const toMunich = { keys: ['munich'] };
@@ -370,6 +387,10 @@ describe('graph searches of a query', () => {
     [{ near: { type: 'shortest_path', ...from('a') } }, '"target_nodes"'],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$results' } } }, '"result_ref"'],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.x' } } }, 'names no'],
+    [
+      { near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$embeddings_results.x' } } },
+      'searches no such index',
+    ],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.near' } } }, 'circle'],
     [{ near: { type: 'neighbors', ...from('a'), params: { max_depth: 2 } } }, '"max_depth"'],
     [{ near: { type: 'traverse', ...from('a'), target_nodes: { keys: ['b'] } } }, '"target_nodes" says nothing'],

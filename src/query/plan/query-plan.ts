@@ -20,7 +20,7 @@ import {
 } from '../nodes/query-members.ts';
 import { readQueryNode } from '../nodes/query-nodes.ts';
 import { type Expansion, readExpansion } from '../request/graph/expansion-request.ts';
-import { type GraphSearch, isLeg, readGraphSearches } from '../request/graph/graph-searches.ts';
+import { checkReferences, type GraphSearch, isLeg, readGraphSearches } from '../request/graph/graph-searches.ts';
 import { type HighlightPlan, readHighlight } from '../request/highlight-request.ts';
 import { compileProjection, type Projection } from '../request/projection/projection.ts';
 import { readPage } from '../request/query-page.ts';
@@ -110,7 +110,7 @@ const notBuiltMembers: ReadonlyMap<string, string> = new Map([
 /** Members by any of which a request asks for hits, where it also searches graphs. */
 const membersOfHits = [
   ...['full_text_search', 'query', 'semantic_search', 'embeddings', 'filter_query', 'exclusion_query', 'filter_prefix'],
-  ...['limit', 'offset', 'count', 'order_by', 'aggregations', 'aggs', 'join', 'search_after', 'search_before'],
+  ...['limit', 'offset', 'count', 'order_by', 'aggregations', 'facets', 'join', 'search_after', 'search_before'],
 ];
 
 const builtMembers = Object.keys(queryRequest.properties);
@@ -157,6 +157,8 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const searched = readSearchedIndexes(request, vectorIndexes);
   const graphs = readGraphSearches(request);
   const graphLegs = (graphs ?? []).filter(isLeg).map(({ name }) => name);
+  const searchedNames = searched.searched.map(({ index }) => index.name);
+  checkReferences(graphs ?? [], searchedNames);
   // A pruner needs scores: where nothing else scores, every match has that of `match_all`.
   if (searched.searched.length + graphLegs.length === 0 && member(request, 'pruner') !== undefined)
     criteria.query ??= matchAll;

@@ -136,11 +136,11 @@ function readSearch(name: string, search: unknown): GraphSearch {
   checkMembers(params, paramMembers, `${where}.params`);
   refuseUnbuilt(params, notBuiltParams, `${where}.params`);
   const starts = readSelector(search, 'start_nodes', where);
-  if (member(search, 'node_filter') !== undefined && member(params, 'node_filter') !== undefined) {
+  const [own, among] = [member(search, 'node_filter'), member(params, 'node_filter')];
+  if (own !== undefined && among !== undefined) {
     throw invalidQuery(where, 'has a "node_filter" of its own and one in "params": give one of them');
   }
-  // A filter of nodes may stand beside the others or among the parameters.
-  const asked = { ...search, ...params };
+  const asked = { ...search, ...params, node_filter: own ?? among };
   const said = (each: string) => member(asked, each);
   const stray = strangers[type].find((each) => said(each) !== undefined && said(each) !== defaults.get(each));
   if (stray !== undefined) throw invalidQuery(where, `"${stray}" says nothing to a search of the type "${type}"`);
@@ -193,6 +193,17 @@ export function isLeg(search: GraphSearch): search is GraphSearch & { leg: Graph
 /** The search begins or ends at hits of the request. */
 export function beginsAtHits(search: GraphSearch): boolean {
   return selectorsOf(search).some(({ from }) => 'ref' in from && from.ref.kind !== 'graph');
+}
+
+/** Refuses references to hits of an index that the request does not search by vectors. Fails with `invalid_query`. */
+export function checkReferences(searches: readonly GraphSearch[], searched: readonly string[]): void {
+  for (const search of searches) {
+    for (const { from } of selectorsOf(search)) {
+      if (!('ref' in from) || from.ref.kind !== 'embeddings' || searched.includes(from.ref.index)) continue;
+      const message = `"$embeddings_results.${from.ref.index.slice(0, 64)}": the request searches no such index by vectors`;
+      throw invalidQuery(`graph_searches.${search.name}`, message);
+    }
+  }
 }
 
 /** Searches whose results make up the hits cannot begin at the hits. */
