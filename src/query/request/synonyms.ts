@@ -15,11 +15,19 @@ interface Word {
   to: number;
 }
 
+/** A term of a group. */
+interface Term {
+  text: string;
+  words: number;
+  /** The same for terms that are compared as the same. */
+  key: string;
+}
+
 /** A part of a text for which other texts may stand. */
 interface Span {
   from: number;
   to: number;
-  alternatives: readonly string[];
+  alternatives: ReadonlySet<string>;
 }
 
 /**
@@ -28,7 +36,7 @@ interface Span {
  * Terms are compared by their words in lowercase, as they are written, before any stemming.
  */
 export class Synonyms {
-  readonly #alternatives = new Map<string, string[]>();
+  readonly #alternatives = new Map<string, Set<string>>();
   #wordsMax = 0;
 
   /** Fails with `invalid_schema`. */
@@ -55,13 +63,11 @@ export class Synonyms {
     for (const term of terms) this.#stand(term, terms);
   }
 
-  #stand(source: string, targets: string[]): void {
-    const words = wordsOf(source);
-    const key = keyOf(words);
-    const known = this.#alternatives.get(key) ?? [];
-    const isKnown = (target: string) => keyOf(wordsOf(target)) === key || known.includes(target);
-    this.#alternatives.set(key, [...known, ...targets.filter((target) => !isKnown(target))]);
-    this.#wordsMax = Math.max(this.#wordsMax, words.length);
+  #stand({ key, words }: Term, targets: readonly Term[]): void {
+    const known = this.#alternatives.get(key) ?? new Set();
+    for (const target of targets) if (target.key !== key) known.add(target.text);
+    this.#alternatives.set(key, known);
+    this.#wordsMax = Math.max(this.#wordsMax, words);
   }
 
   /** The node with alternatives beside the words of its match nodes; several words stand as a phrase. */
@@ -76,8 +82,8 @@ export class Synonyms {
   #expandMatch(node: MatchNode, budget: QueryBudget): PlanNode {
     const spans = this.#spansOf(node.text);
     if (spans.length === 0) return node;
-    budget.spend(spans.reduce((total, { alternatives }) => total + alternatives.length + 1, 0));
-    const others = (span: Span) => span.alternatives.map((text) => alternative(node, text));
+    budget.spend(spans.reduce((total, { alternatives }) => total + alternatives.size + 1, 0));
+    const others = (span: Span) => Array.from(span.alternatives, (text) => alternative(node, text));
     if (node.operator === 'or') return anyOf([node, ...spans.flatMap(others)]);
     const parts: PlanNode[] = [];
     const keep = (text: string) => {
@@ -124,7 +130,7 @@ function alternative(node: MatchNode, text: string): PlanNode {
   return { kind: 'phrase', ...place, text, slop: 0, boost };
 }
 
-function readTerms(list: unknown, at: string, min: number): string[] {
+function readTerms(list: unknown, at: string, min: number): Term[] {
   if (!Array.isArray(list)) throw invalid(at, 'must be an array of terms, or a text such as "tv, television"');
   if (list.length < min) throw invalid(at, `has at least ${min} terms`);
   if (list.length > limits.synonymTermsMax) throw invalid(at, `has at most ${limits.synonymTermsMax} terms`);
@@ -136,7 +142,7 @@ function readTerms(list: unknown, at: string, min: number): string[] {
     if (words.length > limits.synonymWordsMax) {
       throw invalid(at, `has a term of more than ${limits.synonymWordsMax} words`);
     }
-    return term.trim();
+    return { text: term.trim(), words: words.length, key: keyOf(words) };
   });
 }
 
