@@ -258,10 +258,12 @@ export class QueryService {
 
   async #execute(searched: Searched, { join, hasHits }: PlannedQuery, nowMs: number): Promise<ExecutedQuery> {
     if (!hasHits) return noHits;
-    if (join) return this.#join(searched, join, nowMs);
-    const executed = await executeQuery(searched.search, searched.target, this.#deps.run, searched.caller);
+    const { search, target, caller } = searched;
+    const executed = join
+      ? await this.#join(searched, join, nowMs)
+      : await executeQuery(search, target, this.#deps.run, caller);
     // A leg has not seen all of its nodes.
-    return searched.search.isWhole === false ? { ...executed, totalIsExact: false, isPartial: true } : executed;
+    return search.isWhole === false ? { ...executed, totalIsExact: false, isPartial: true } : executed;
   }
 
   /** The graph searches whose nodes take part in the hits; undefined where there are none. */

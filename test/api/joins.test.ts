@@ -388,6 +388,43 @@ describe('pages of joined rows', () => {
   });
 });
 
+describe('a join whose rows are many', () => {
+  const byGroup = { right_table: 'alike', on: { left_field: 'group', right_field: 'group' } };
+
+  beforeAll(async () => {
+    const rows = Array.from({ length: 4_000 }, (_, at) => [`a${at}`, { group: 'same', n: at }]);
+    await fill(server, 'alike', Object.fromEntries(rows));
+  });
+
+  test('ends with the time of its query, as a part where that is asked for', async () => {
+    const result = await ask({ table: 'alike', join: byGroup, count: true, timeout_ms: 60 });
+    expect(result).toMatchObject({ partial: true, hits: { total: { relation: 'gte' } } });
+    expect(result.hits.total.value).toBeLessThan(16_000_000);
+  });
+
+  test('is refused where its page would be longer than a page may be', async () => {
+    await fill(server, 'long', { same: { text: 'x'.repeat(1_000_000) } });
+    const join = { right_table: 'long', on: { left_field: 'group', right_field: '_id' } };
+    const request = { table: 'alike', join, limit: 600 };
+    const { status, body } = await server.send('POST', '/db/v1/query', request);
+    expect([status, body.code]).toEqual([400, 'limit_exceeded']);
+    const { hits } = await ask({ ...request, fields: ['n', 'long._id'] });
+    expect(hits.hits[0]?._source).toEqual({ n: 0, 'long._id': 'same' });
+  });
+
+  test('finds the keys NaN and Infinity like others', async () => {
+    await fill(server, 'words', { NaN: { at: 1 }, Infinity: { at: 2 }, '7': { at: 3 } });
+    await fill(server, 'said', { a: { word: 'NaN' }, b: { word: 'Infinity' }, c: { word: 7 }, d: { word: 'other' } });
+    const join = { right_table: 'words', on: { left_field: 'word', right_field: '_id' } };
+    const { hits } = await ask({ table: 'said', join, fields: ['words.at'] });
+    expect(hits.hits.map(({ _id, _source }) => [_id, _source?.['words.at']])).toEqual([
+      ['a', 1],
+      ['b', 2],
+      ['c', 3],
+    ]);
+  });
+});
+
 test('what cannot be joined is refused by name', async () => {
   const right = { ...byCustomer, join_type: 'right' };
   const refused: [object, string, number][] = [

@@ -176,7 +176,7 @@ async function loadRows(hits: NativeHits, target: QueryTarget, caller: QueryCall
   if (begun.chars <= limits.smallAnswerBytesMax) return begun;
   // A large page: room for all of it is taken before it is read.
   const bytes = await bodyBytesOf(slices, target);
-  if (bytes > limits.queryDocumentBytesMax) throw tooLong();
+  if (bytes > limits.queryDocumentBytesMax) throw pageTooLong();
   const wait = bytes > target.heldBytes ? caller.holdAnswer?.(bytes - target.heldBytes) : undefined;
   target.heldBytes = Math.max(target.heldBytes, bytes);
   if (wait === undefined) return load(begun, slices, target);
@@ -220,7 +220,7 @@ async function bodyBytesOf(slices: readonly RowSlice[], { ranges }: QueryTarget)
   return bytes;
 }
 
-function tooLong(): ServiceError {
+export function pageTooLong(): ServiceError {
   const max = `${limits.queryDocumentBytesMax / MiB} MiB`;
   const message = `the documents of this page have more than ${max} together; ask for fewer at a time by "limit", and go on by a cursor`;
   return new ServiceError('limit_exceeded', message);

@@ -24,7 +24,7 @@ const encoder = new TextEncoder();
 /** Stands for the index of a leg that searches none. */
 const listedHandle = 0;
 
-interface OpenTarget extends QueryTarget {
+export interface OpenTarget extends QueryTarget {
   /** The indexes that were taken are still those that serve. */
   isOpen(): boolean;
   /**

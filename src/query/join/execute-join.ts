@@ -1,10 +1,10 @@
 import { limits } from '../../config/limits.ts';
 import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
+import { forEachYielding, yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import type { TableSchema } from '../../protocol/database/tables.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { type Hit, hitOfRow } from '../execution/hydrate.ts';
+import { type Hit, hitOfRow, pageTooLong } from '../execution/hydrate.ts';
 import { isAtLeast } from '../execution/index-freshness.ts';
 import type { CursorPosition } from '../execution/page-cursor.ts';
 import type { ExecutedQuery } from '../execution/query-executor.ts';
@@ -15,7 +15,7 @@ import { nodeOfValues } from './exact-form.ts';
 import { type JoinPosition, positionOf, readPosition, wasShown } from './join-cursor.ts';
 import type { JoinPlan } from './join-plan.ts';
 import { JoinStage, type StageReport } from './join-stage.ts';
-import { joinedMembers } from './joined-members.ts';
+import { JoinedMembers } from './joined-members.ts';
 import { RowKeys, type RowPlace } from './joined-order.ts';
 import type { JoinedRow } from './joined-row.ts';
 import { LeftHits } from './left-hits.ts';
@@ -50,6 +50,8 @@ interface JoinedPage {
   readonly total: number;
   /** Every row was counted. */
   readonly isWhole: boolean;
+  /** The time was over before the page was full. */
+  readonly isCut: boolean;
   /** The score of the first hit. */
   readonly best: number | undefined;
 }
@@ -67,7 +69,7 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
   const resume = cursor && readPosition(cursor);
   const needsAll = plan.needsAll || resume?.isReached === false;
   const previous = needsAll ? undefined : resume?.previous;
-  const stages = plan.joins.map((join, at) => new JoinStage(join, must(rights[at], 'a side for each join'), at));
+  const stages = stagesOf(asked);
   const narrowed = await narrowedPlan(leftPlan(search.plan, previous), asked, must(stages[0], 'a join'));
   const left = new LeftHits({ ...asked, search: { ...search, plan: narrowed } });
   const keys = new RowKeys(plan.order);
@@ -76,13 +78,9 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
     ? await orderedPage(asked, left, stages, keys, edge)
     : await nextPage(asked, left, stages, keys, resume);
   const isCurrent = isFresh && rights.every((right) => right.isCurrent);
-  const joined = new Map<Hit, string>();
-  const hits = page.rows.map((paged) => {
-    const hit = hitOf(paged, keys, plan);
-    joined.set(hit, joinedMembers(paged.row.rights, plan.shown));
-    return hit;
-  });
-  const isPartial = left.isPartial || rights.some((right) => !right.isCurrent);
+  const joined = await joinedHits(page.rows, keys, plan);
+  const hits = [...joined.keys()];
+  const isPartial = left.isPartial || page.isCut || rights.some((right) => !right.isCurrent);
   return {
     hits,
     joined,
@@ -96,9 +94,41 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
   };
 }
 
+/** Between two batches of rows others have their turn; there are no more once the caller has left or the time is over. */
+function stagesOf({ plan, rights, caller, deadline }: JoinSearch): JoinStage[] {
+  const turn = async () => {
+    caller.signal.throwIfAborted();
+    deadline.check();
+    await yieldToEventLoop();
+  };
+  return plan.joins.map(
+    (join, position) => new JoinStage(join, must(rights[position], 'a side for each join'), { position, turn }),
+  );
+}
+
+/** Hits that are rendered before the loop yields to other requests. */
+const sliceHits = 128;
+
+/** The hits of a page, each with the members of its joined rows. Fails with `limit_exceeded` where they are too long together. */
+async function joinedHits(rows: readonly PagedRow[], keys: RowKeys, plan: JoinPlan): Promise<Map<Hit, string>> {
+  const members = new JoinedMembers(plan.shown);
+  const joined = new Map<Hit, string>();
+  let chars = 0;
+  const add = (at: number) => {
+    const paged = must(rows[at], 'a row at each place');
+    const hit = hitOf(paged, keys, plan);
+    const text = members.of(paged.row.rights);
+    chars += hit.document.text.length + text.length;
+    if (chars > limits.queryDocumentBytesMax) throw pageTooLong();
+    joined.set(hit, text);
+  };
+  await forEachYielding(rows.length, add, sliceHits);
+  return joined;
+}
+
 /** The page in the order of the hits: rows behind the place where it begins, until it is full. */
 async function nextPage(
-  { plan }: JoinSearch,
+  { plan, search }: JoinSearch,
   left: LeftHits,
   stages: readonly JoinStage[],
   keys: RowKeys,
@@ -106,26 +136,33 @@ async function nextPage(
 ): Promise<JoinedPage> {
   const { limit, offset } = plan.page;
   const wanted = plan.countOnly ? Number.POSITIVE_INFINITY : offset + limit;
-  const previous = new Map<Hit, CursorPosition | undefined>();
+  // Nothing else keeps the hits that are on no page.
+  const previous = new WeakMap<Hit, CursorPosition | undefined>();
   const rows: PagedRow[] = [];
   let total = 0;
   let best: number | undefined;
-  for await (const batch of joinedRows(stages, rowsOf(left.windows(wanted), resume?.previous, previous))) {
-    for (const row of batch) {
-      if (resume && wasShown(row, resume)) continue;
-      total += 1;
-      best ??= row.hit?.score;
-      if (total <= offset || rows.length >= limit || plan.countOnly) continue;
-      rows.push({ row, place: keys.placeOf(row), previous: row.hit ? previous.get(row.hit) : null });
+  try {
+    for await (const batch of joinedRows(stages, left, rowsOf(left.windows(wanted), resume?.previous, previous))) {
+      for (const row of batch) {
+        if (resume && wasShown(row, resume)) continue;
+        total += 1;
+        best ??= row.hit?.score;
+        if (total <= offset || rows.length >= limit || plan.countOnly) continue;
+        rows.push({ row, place: keys.placeOf(row), previous: row.hit ? previous.get(row.hit) : null });
+      }
+      if (total > wanted) return { rows, total, isWhole: false, isCut: false, best };
     }
-    if (total > wanted) return { rows, total, isWhole: false, best };
+  } catch (error) {
+    const isLate = error instanceof ServiceError && error.code === 'query_timeout';
+    if (!isLate || search.plan.allows_partial !== true) throw error;
+    return { rows, total, isWhole: false, isCut: true, best };
   }
-  return { rows, total, isWhole: resume === undefined, best };
+  return { rows, total, isWhole: resume === undefined, isCut: false, best };
 }
 
 /** The page of an order that is not known before every row is. Fails with `limit_exceeded` where those are of too many hits. */
 async function orderedPage(
-  { plan, caller, deadline }: JoinSearch,
+  { plan, deadline }: JoinSearch,
   left: LeftHits,
   stages: readonly JoinStage[],
   keys: RowKeys,
@@ -135,12 +172,9 @@ async function orderedPage(
   const page = new OrderedPage(keys, plan.countOnly ? 0 : offset + limit, edge);
   const all = rowsOf(left.windows(Number.POSITIVE_INFINITY), undefined, undefined);
   let total = 0;
-  for await (const batch of joinedRows(stages, all)) {
+  for await (const batch of joinedRows(stages, left, all)) {
     for (const row of batch) page.add(row);
     total += batch.length;
-    caller.signal.throwIfAborted();
-    deadline.check();
-    await yieldToEventLoop();
   }
   // The time may have been over before the first row, too.
   if (left.isPartial) deadline.check();
@@ -150,14 +184,21 @@ async function orderedPage(
     throw new ServiceError('limit_exceeded', message);
   }
   const rows = page.rows().slice(offset);
-  return { rows: rows.map((each) => ({ ...each, previous: null })), total, isWhole: true, best: undefined };
+  return {
+    rows: rows.map((each) => ({ ...each, previous: null })),
+    total,
+    isWhole: true,
+    isCut: false,
+    best: undefined,
+  };
 }
 
 function joinedRows(
   stages: readonly JoinStage[],
+  left: LeftHits,
   hits: AsyncIterable<readonly JoinedRow[]>,
 ): AsyncIterable<readonly JoinedRow[]> {
-  return stages.reduce((rows, stage) => stage.run(rows), hits);
+  return stages.reduce((rows, stage) => stage.run(rows, () => !left.isPartial), hits);
 }
 
 /** The search of the left side: all hits in their order, from the place on at which the page begins. */
@@ -188,7 +229,7 @@ async function narrowedPlan(
 async function* rowsOf(
   windows: AsyncIterable<readonly Hit[]>,
   before: CursorPosition | undefined,
-  previous: Map<Hit, CursorPosition | undefined> | undefined,
+  previous: WeakMap<Hit, CursorPosition | undefined> | undefined,
 ): AsyncGenerator<JoinedRow[]> {
   let last = before;
   for await (const hits of windows) {

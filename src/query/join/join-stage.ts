@@ -1,5 +1,4 @@
 import { limits } from '../../config/limits.ts';
-import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { JoinRequest } from './join-request.ts';
@@ -34,7 +33,7 @@ export interface StageReport {
 /** The rows of the right side for one of the left, in the order of their keys. */
 type FindRights = (row: JoinedRow) => readonly RightRow[];
 
-/** Rows that leave a stage at a time, and comparisons before other requests have their turn. */
+/** Rows that leave a stage at a time, and comparisons of values before other requests have their turn. */
 const batchRows = 1_024;
 const sliceComparisons = 20_000;
 
@@ -63,11 +62,14 @@ export class JoinStage {
   #comparisons = { all: 0, since: 0 };
   /** Joins before this one. */
   readonly #position: number;
+  readonly #turn: () => Promise<void>;
 
-  constructor(join: JoinRequest, right: RightSide, position: number) {
+  /** `turn` lets other requests have theirs; it fails when the rows are not wanted any more. */
+  constructor(join: JoinRequest, right: RightSide, { position, turn }: { position: number; turn(): Promise<void> }) {
     this.#join = join;
     this.#right = right;
     this.#position = position;
+    this.#turn = turn;
   }
 
   /**
@@ -88,14 +90,16 @@ export class JoinStage {
     return rightField === '_id' ? [...values.values()].flatMap(asInHits) : [...values.values()];
   }
 
-  async *run(batches: AsyncIterable<readonly JoinedRow[]>): AsyncGenerator<JoinedRow[]> {
+  /** `isSeen`: whether the batches were all rows of the left side; of others it is not known which rows belong to none. */
+  async *run(batches: AsyncIterable<readonly JoinedRow[]>, isSeen: () => boolean): AsyncGenerator<JoinedRow[]> {
     const { type } = this.#join;
     const matched = type === 'right' ? new Set<string>() : undefined;
     for await (const batch of batches) {
       this.report.leftRows += batch.length;
       yield* this.#joined(batch, await this.#finder(batch), matched);
+      await this.#turn();
     }
-    if (matched) yield* this.#unmatched(matched);
+    if (matched && isSeen()) yield* this.#unmatched(matched);
   }
 
   async *#joined(
@@ -115,10 +119,11 @@ export class JoinStage {
         if (out.length < batchRows) continue;
         yield out;
         out = [];
+        await this.#turn();
       }
       if (this.#comparisons.since < sliceComparisons) continue;
       this.#comparisons.since = 0;
-      await yieldToEventLoop();
+      await this.#turn();
     }
     if (out.length > 0) yield out;
   }
@@ -133,6 +138,7 @@ export class JoinStage {
         rights: [...before, right],
       }));
       yield rows;
+      await this.#turn();
     }
   }
 
@@ -206,14 +212,16 @@ export class JoinStage {
     Object.assign(this.report, { access: 'comparison', reason: `"${operator}" compares every pair of rows` });
     this.#values ??= rows.map((row) => rightValues(row, rightField));
     const values = this.#values;
+    const count = values.reduce((sum, { length }) => sum + length, 0);
     return (row) => {
-      this.#comparisons.all += rows.length;
-      this.#comparisons.since += rows.length;
+      const lefts = leftValues(row, left);
+      const comparisons = Math.max(rows.length, lefts.length * count);
+      this.#comparisons.all += comparisons;
+      this.#comparisons.since += comparisons;
       if (this.#comparisons.all > limits.joinComparisonsMax) {
-        const message = `join: "${operator}" may compare at most ${limits.joinComparisonsMax} pairs of rows; narrow a side`;
+        const message = `join: "${operator}" may compare at most ${limits.joinComparisonsMax} pairs of values; narrow a side`;
         throw new ServiceError('limit_exceeded', message);
       }
-      const lefts = leftValues(row, left);
       return rows.filter((_, at) => lefts.some((one) => values[at]?.some((other) => isRelated(one, operator, other))));
     };
   }
@@ -232,7 +240,8 @@ const restrictingRowsMax = 1_000;
 
 /** A key is also found by the number of its digits. */
 function asInHits(key: Scalar): Scalar[] {
-  return String(Number(key)) === key ? [key, Number(key)] : [key];
+  const number = Number(key);
+  return Number.isFinite(number) && String(number) === key ? [key, number] : [key];
 }
 
 /** Rows that are read in the time of looking one value up. */

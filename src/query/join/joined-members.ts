@@ -62,13 +62,29 @@ function showsKey(list: readonly string[]): boolean {
   return (takesAll || list.includes('_id')) && !list.includes('-_id') && !list.includes('-*');
 }
 
-/** Members of a `_source`, JSON with commas between them; empty for none. */
-export function joinedMembers(rights: readonly (RightRow | undefined)[], joined: readonly ShownMembers[]): string {
-  return rights.flatMap((right, at) => (right ? membersOf(right, joined[at]) : [])).join(',');
+/** Makes the members of joined rows in each `_source`. A row is read once, however many hits it belongs to. */
+export class JoinedMembers {
+  readonly #joined: readonly ShownMembers[];
+  readonly #known = new Map<RightRow, string>();
+
+  constructor(joined: readonly ShownMembers[]) {
+    this.#joined = joined;
+  }
+
+  /** JSON with commas between them; empty for none. */
+  of(rights: readonly (RightRow | undefined)[]): string {
+    const texts = rights.map((right, at) => (right ? this.#textOf(right, this.#joined[at]) : ''));
+    return texts.filter((text) => text !== '').join(',');
+  }
+
+  #textOf(right: RightRow, shown: ShownMembers | undefined): string {
+    const text = this.#known.get(right) ?? (shown ? membersOf(right, shown).join(',') : '');
+    this.#known.set(right, text);
+    return text;
+  }
 }
 
-function membersOf({ key, text, writtenMs }: RightRow, shown: ShownMembers | undefined): string[] {
-  if (!shown) return [];
+function membersOf({ key, text, writtenMs }: RightRow, shown: ShownMembers): string[] {
   const { table, showsKey, showsTimestamp, projections } = shown;
   const chosen = projections.reduce((document, projection) => projection.apply(document), text);
   const isDated = showsTimestamp && writtenMs !== undefined;

@@ -23,18 +23,25 @@ export interface JoinedRow {
 export type Scalar = string | number | boolean;
 
 /** The scalars of a row at the left field of a join. */
-export function leftValues({ hit, rights }: JoinedRow, { join, path }: LeftField): Scalar[] {
+export function leftValues({ hit, rights }: JoinedRow, { join, path }: LeftField): readonly Scalar[] {
   if (join !== undefined) return rightValues(rights[join], path);
   return hit === undefined ? [] : scalarsAt(hit.document, path);
 }
 
-export function rightValues(row: RightRow | undefined, path: string): Scalar[] {
+export function rightValues(row: RightRow | undefined, path: string): readonly Scalar[] {
   return row === undefined ? [] : scalarsAt(row, path);
 }
 
-function scalarsAt({ key, text }: RightRow, path: string): Scalar[] {
-  if (path === '_id') return [key];
-  return valuesAt(JSON.parse(text), path).filter(isScalar);
+/** Each document is looked into once for a path, however many rows it belongs to. */
+const known = new WeakMap<RightRow, Map<string, readonly Scalar[]>>();
+
+function scalarsAt(document: RightRow, path: string): readonly Scalar[] {
+  if (path === '_id') return [document.key];
+  const byPath = known.get(document) ?? new Map<string, readonly Scalar[]>();
+  known.set(document, byPath);
+  const values = byPath.get(path) ?? valuesAt(JSON.parse(document.text), path).filter(isScalar);
+  byPath.set(path, values);
+  return values;
 }
 
 function isScalar(value: unknown): value is Scalar {

@@ -1,4 +1,5 @@
 import { limits } from '../../config/limits.ts';
+import { MiB } from '../../lib/units.ts';
 import type { Hit } from '../execution/hydrate.ts';
 import { type ExecutedQuery, executeQuery } from '../execution/query-executor.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
@@ -16,11 +17,15 @@ interface LeftSearch {
 
 const windowHitsMin = 16;
 const windowHitsMax = 4_096;
+/** Hits of the first window where all are wanted: how long their documents are is not known yet. */
+const firstHits = 256;
+/** Of the documents of a window, as far as those of the window before tell. */
+const windowCharsMax = 64 * MiB;
 
 /** The hits of a search in their order, pulled in windows that grow, until there are no more or nobody pulls. */
 export class LeftHits {
   readonly #search: LeftSearch;
-  #first: ExecutedQuery | undefined;
+  #first: Pick<ExecutedQuery, 'aggregations' | 'profile'> | undefined;
   /** Every hit was given out. */
   isExhausted = false;
   /** Not every document was looked at, or hits were left. */
@@ -31,16 +36,18 @@ export class LeftHits {
     this.#search = search;
   }
 
-  /** The first window: it has the aggregations, the greatest score and the profile. */
-  get first(): ExecutedQuery | undefined {
+  /** Of the first window. */
+  get first(): Pick<ExecutedQuery, 'aggregations' | 'profile'> | undefined {
     return this.#first;
   }
 
-  /** `wanted`: hits of the first window. */
+  /** `wanted`: hits of the first window; infinite for all hits. */
   async *windows(wanted: number): AsyncGenerator<readonly Hit[]> {
     const seen = new Set<string>();
     const base = this.#search.search.plan;
-    let size = Math.min(windowHitsMax, Math.max(windowHitsMin, wanted));
+    // Searches by vectors would begin again and again.
+    const wantsFirst = wanted === Number.POSITIVE_INFINITY && !base.legs ? firstHits : wanted;
+    let size = Math.min(windowHitsMax, Math.max(windowHitsMin, wantsFirst));
     let plan: NativePlan = { ...base, limit: size, offset: 0, ...widened(base, size) };
     for (let isOver = false; !isOver; ) {
       const executed = await this.#run(plan);
@@ -52,7 +59,7 @@ export class LeftHits {
       this.isPartial ||= executed.isPartial || (!this.isExhausted && isTooFar === true);
       isOver = this.isExhausted || isTooFar === true;
       if (fresh.length > 0) yield fresh;
-      size = Math.min(windowHitsMax, size * 4);
+      size = Math.min(windowHitsMax, size * 4, fittingHits(executed.hits));
       plan = nextWindow(base, plan, executed, size);
     }
   }
@@ -61,7 +68,8 @@ export class LeftHits {
     const { search, target, run, caller, deadline } = this.#search;
     const timed = { ...plan, timeout_ms: deadline.leftMs };
     const executed = await executeQuery({ plan: timed, vectors: search.vectors }, target, run, caller);
-    this.#first ??= executed;
+    const { aggregations, profile } = executed;
+    this.#first ??= { aggregations, profile };
     this.damaged = Math.max(this.damaged, executed.damaged);
     return executed;
   }
@@ -77,6 +85,12 @@ function nextWindow(base: NativePlan, plan: NativePlan, { hits }: ExecutedQuery,
   const place = hits.at(-1)?.place;
   if (place) return { ...later, limit: size, offset: 0, cursor: { ...place, before: false } };
   return { ...later, limit: size, offset: plan.offset + hits.length };
+}
+
+/** Hits whose documents fit into a window, if they are as long as these. */
+function fittingHits(hits: readonly Hit[]): number {
+  const chars = hits.reduce((sum, { document }) => sum + document.text.length, 0);
+  return chars === 0 ? windowHitsMax : Math.max(1, Math.floor((windowCharsMax * hits.length) / chars));
 }
 
 function widened({ fusion }: NativePlan, limit: number): Pick<NativePlan, 'fusion'> | undefined {

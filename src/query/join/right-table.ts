@@ -1,10 +1,11 @@
+import { isEngineFault, searchFailure } from '../../engine/engine-error.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { DocumentPage, StoredDocument } from '../../storage/reader/document-store.ts';
-import { matchStored, openTarget } from '../execution/open-target.ts';
+import { matchStored, type OpenTarget, openTarget } from '../execution/open-target.ts';
 import { executeQuery } from '../execution/query-executor.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
 import { IndexedBodies, indexedTextsOf } from '../indexed-bodies.ts';
@@ -31,6 +32,8 @@ interface RightTableDeps {
 /** Rows of a table that are all read before any hit is looked for. */
 const fewRows = 256;
 const pageRows = 1_024;
+/** Rows that are read by their keys at a time. */
+const sliceKeys = 64;
 /** Searches of one lookup when the index that it began with is closed under it. */
 const attemptsMax = 3;
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -40,6 +43,7 @@ export class RightTable implements RightSide {
   readonly #deps: RightTableDeps;
   readonly #expiredAtOrBeforeMs: number | undefined;
   readonly #bodies: IndexedBodies;
+  #searched: OpenTarget | undefined;
   isCurrent = true;
 
   constructor(deps: RightTableDeps) {
@@ -96,8 +100,12 @@ export class RightTable implements RightSide {
     const ranges = lease.ranges;
     const budget = new RowBudget();
     const rows: RightRow[] = [];
-    const documents = keys.flatMap((key) => this.#documentOf(ranges[table.rangeOf(key)], key) ?? []);
-    for (const row of await this.#matching(documents)) budget.add(row, rows);
+    for (let start = 0; start < keys.length; start += sliceKeys) {
+      if (start > 0) await yieldToEventLoop();
+      const slice = keys.slice(start, start + sliceKeys);
+      const documents = slice.flatMap((key) => this.#documentOf(ranges[table.rangeOf(key)], key) ?? []);
+      for (const row of await this.#matching(documents)) budget.add(row, rows);
+    }
     return rows.sort((left, right) => compareKeys(left.key, right.key));
   }
 
@@ -109,24 +117,30 @@ export class RightTable implements RightSide {
 
   /** `max`: rows that are enough. */
   async #byNode(node: PlanNode, max = Number.POSITIVE_INFINITY): Promise<RightRow[]> {
-    const { table, lease, clock, caller } = this.#deps;
     const plan = this.#planOf(node);
-    const searched = { table, ranges: lease.ranges, clock, caller };
     for (let attempt = 1; ; attempt += 1) {
-      const target = await openTarget(
-        searched,
-        { plan, textIndex: undefined, waitForIndexMs: undefined },
-        clock.nowMs(),
-      );
-      // Rows that an index does not show yet would be missing from the join.
-      if (!(await target.freshness.waitUntilShown(target.freshness.heads()))) this.isCurrent = false;
+      const target = await this.#target(plan);
       try {
         return await this.#search(plan, target, max);
       } catch (error) {
-        // A schema change has closed an index between two looks at it.
-        if (target.isOpen() || attempt === attemptsMax) throw error;
+        // A schema change, or a repair, has closed an index between two looks at it.
+        const isWorthAnother = !target.isOpen() || (isEngineFault(error) && (await target.searchFailed()));
+        if (!isWorthAnother || attempt === attemptsMax) throw searchFailure(error);
       }
     }
+  }
+
+  /** The index, which shows what was committed when the join first asked it, or is not current. */
+  async #target(plan: NativePlan): Promise<OpenTarget> {
+    if (this.#searched?.isOpen()) return this.#searched;
+    const { table, lease, clock, caller } = this.#deps;
+    const searched = { table, ranges: lease.ranges, clock, caller };
+    const asked = { plan, textIndex: undefined, waitForIndexMs: undefined };
+    const target = await openTarget(searched, asked, clock.nowMs());
+    // Rows that an index does not show yet would be missing from the join.
+    if (!(await target.freshness.waitUntilShown(target.freshness.heads()))) this.isCurrent = false;
+    this.#searched = target;
+    return target;
   }
 
   async #search(asked: NativePlan, target: QueryTarget, max: number): Promise<RightRow[]> {
