@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import OpenAI from 'openai';
 import type { FunctionTool, ResponseInput, ResponseStreamEvent } from 'openai/resources/responses/responses';
+import { type Caller, ownerOf, serverCaller } from '../../src/access/principal.ts';
 import { ResponseStore } from '../../src/http/clients/responses/response-store.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -326,28 +327,37 @@ describe('stored responses', () => {
     expect(response).toHaveProperty('store', false);
   });
 
-  test('expire, make room for others, and belong to who asked', async () => {
+  test('expire, make room for others, and belong to who asked, with a key that may use their model', async () => {
+    const callerOf = (name: string, resource = 'm'): Caller => {
+      const grants = [{ resourceType: 'inference', resource, level: 'read' }] as const;
+      return {
+        ...serverCaller('r', new AbortController().signal),
+        principal: { kind: 'granted', name, madeMs: 0, grants },
+      };
+    };
     const clock = new FakeClock();
     const store = new ResponseStore(clock, { keptMs: 1_000, charsMax: 950 });
     const response = (id: string, chars = 10) => ({
       id,
-      owner: 'a',
+      owner: ownerOf(callerOf('a').principal),
+      model: 'm',
       body: { text: 'x'.repeat(chars), output: [] },
       input: [],
     });
     store.set(response('one'));
-    expect([store.get('one', 'a')?.id, store.get('one', 'b'), store.delete('one', 'b')]).toEqual([
+    const [a, b] = [callerOf('a'), callerOf('b')];
+    expect([store.get('one', callerOf('a', '*'))?.id, store.get('one', callerOf('a', 'n'))]).toEqual([
       'one',
       undefined,
-      false,
     ]);
+    expect([store.get('one', a)?.id, store.get('one', b), store.delete('one', b)]).toEqual(['one', undefined, false]);
     await clock.advance(500);
     store.set(response('two', 850));
-    expect([store.get('one', 'a'), store.get('two', 'a')?.id]).toEqual([undefined, 'two']);
+    expect([store.get('one', a), store.get('two', a)?.id]).toEqual([undefined, 'two']);
     store.set(response('large', 2_000));
-    expect(store.get('large', 'a')).toBeUndefined();
+    expect(store.get('large', a)).toBeUndefined();
     await clock.advance(1_001);
-    expect(store.get('two', 'a')).toBeUndefined();
+    expect(store.get('two', a)).toBeUndefined();
   });
 });
 

@@ -1,5 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { type TSchema, Type } from '@sinclair/typebox';
+import { requireModels } from '../../access/principal.ts';
 import { limits } from '../../config/limits.ts';
 import type { Inference } from '../../inference/inference.ts';
 import { type Transcribed, transcribeSound } from '../../inference/seq2seq/run-seq2seq.ts';
@@ -28,6 +29,8 @@ export function audioRoutes(inference: Inference): Route[] {
       method: 'POST',
       path,
       access: { inference: 'read' },
+      // The form has to be read for it, which the handler does.
+      models: () => [],
       tag: 'Inference',
       summary: task === 'translate' ? 'Write down speech in English' : 'Write down speech',
       description: 'With `response_format` `text`, `srt` or `vtt` the answer is plain text.',
@@ -42,6 +45,7 @@ export function audioRoutes(inference: Inference): Route[] {
       handler: (context) =>
         admitted(inference, 'transcribe', context, async () => {
           const { file, model, language, format } = await readRequest(context.body, context.request);
+          requireModels(context.caller, [model]);
           const audio = { where: 'file', mediaType: undefined, from: { base64: Buffer.from(file).toString('base64') } };
           const request = { audio, language, translate: task === 'translate' };
           const heard = await transcribeSound(inference, model, request, context);

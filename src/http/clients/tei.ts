@@ -31,6 +31,8 @@ export function teiRoutes(inference: Inference): Route[] {
       summary: 'Embed texts, in the shape of Text Embeddings Inference',
       description: 'With `inputs` the answer is an array of vectors. With `input` it is that of `/ai/v1/embeddings`.',
       body: inferenceBody(anyEmbedSchema, { bytesMax: limits.generateBodyBytesMax, foreign: foreignToEmbeddings }),
+      // A request that names none is answered by the only embedder, which is for callers that may use all models.
+      models: ({ model = '*' }) => [model],
       responses: {
         200: { description: 'The vectors', schema: Type.Union([vectorsSchema, embeddingsResponseSchema]) },
       },

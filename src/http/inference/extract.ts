@@ -50,6 +50,7 @@ export function extractRoutes(inference: Inference): Route[] {
       description:
         'An extractor finds entities. A generator finds everything: its output is held to the schema while it decodes, and entities that do not stand in the text are left out.',
       body: inferenceBody(extractRequestSchema, { bytesMax: limits.generateBodyBytesMax }),
+      models: ({ model, options }) => (options?.reader === undefined ? [model] : [model, options.reader.model]),
       handler: (context) =>
         admitted(inference, 'extract', context, async () => {
           const { body } = context;
@@ -63,6 +64,7 @@ export function extractRoutes(inference: Inference): Route[] {
       path: '/ai/v1/recognize',
       summary: 'Find entities in texts, and relations between them',
       body: inferenceBody(recognizeRequestSchema, { bytesMax }),
+      models: ({ model }) => [model],
       handler: (context) =>
         admitted(inference, 'extract', context, () => {
           const { model, texts, labels, relation_labels = [] } = context.body;
@@ -75,6 +77,7 @@ export function extractRoutes(inference: Inference): Route[] {
       path: '/ai/v1/classify',
       summary: 'Say which labels fit texts',
       body: inferenceBody(classifyRequestSchema, { bytesMax }),
+      models: ({ model }) => [model],
       handler: (context) =>
         admitted(inference, 'extract', context, () => {
           const { model, texts, labels, multi_label } = context.body;

@@ -97,6 +97,7 @@ function seq2seqRoute<Schema extends TSchema>(
     method: 'POST',
     path: `/ai/v1/${operation}`,
     access: { inference: 'read' },
+    models: (body) => [(body as { model: string }).model],
     tag: 'Inference',
     summary,
     body: inferenceBody(request, { bytesMax }),

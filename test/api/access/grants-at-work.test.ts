@@ -199,8 +199,6 @@ describe('a grant of one model', () => {
       expect([path, await ask(ann, path, { ...body, model: 'tiny-chat' })]).toEqual([path, 404]);
       expect([path, await ask(ann, path, { ...body, model: 'another' })]).toEqual([path, 403]);
     }
-    // Routes that do not say which model a request names are for callers that may use all.
-    expect(await ask(ann, '/ai/v1/extract', { model: 'tiny-chat', texts: ['a'], schema: {} })).toBe(403);
     expect(await ask(ann, '/ai/v1/models/unload', { model: 'tiny-chat' })).toBe(403);
     const listed = (await guarded.as(ann, 'GET', '/ai/v1/models')).body;
     expect((listed.data as { id: string }[]).map(({ id }) => id)).toEqual(['chain']);
@@ -210,6 +208,43 @@ describe('a grant of one model', () => {
     expect((await guarded.as(ann, 'GET', '/api/ps')).body).toEqual({ models: [] });
     expect((await guarded.as(ann, 'GET', '/ai/v1/models/chain')).status).toBe(200);
     expect((await guarded.as(ann, 'GET', '/ai/v1/models/tiny-bert')).body.reason).toBe('model_not_found');
+  });
+
+  test('holds for every route that names models', async () => {
+    await using guarded = await startGuardedServer({ set: { '--models-dir': fixtureModels } });
+    const ann = await guarded.user('ann', [model('mine')]);
+    const texts = ['a'];
+    const bodies: readonly [path: string, body: (name: string) => object, status?: number][] = [
+      ['/ai/v1/responses', (name) => ({ model: name, input: 'a' })],
+      ['/ai/v1/extract', (name) => ({ model: name, texts, schema: { entities: ['a'] } })],
+      ['/ai/v1/extract', (name) => ({ model: 'mine', texts, schema: {}, options: { reader: { model: name } } }), 400],
+      ['/ai/v1/recognize', (name) => ({ model: name, texts, labels: ['a'] })],
+      ['/ai/v1/classify', (name) => ({ model: name, texts, labels: ['a'] })],
+      ['/ai/v1/rewrite', (name) => ({ model: name, inputs: texts })],
+      ['/ai/v1/read', (name) => ({ model: name, images: [{ url: 'data:image/png;base64,AAAA' }] })],
+      ['/ai/v1/transcribe', (name) => ({ model: name, audio: 'AAAA' })],
+      ['/embed', (name) => ({ model: name, inputs: 'a' })],
+      ['/embed', (name) => ({ model: name, input: 'a' })],
+      ['/ai/v1/generate/batch', (name) => ({ requests: [{ custom_id: 'a', body: { model: name } }] }), 200],
+    ];
+    for (const [path, bodyOf, status = 404] of bodies) {
+      const answered = async (name: string) => (await guarded.as(ann, 'POST', path, bodyOf(name))).status;
+      expect([path, await answered('mine'), await answered('another')]).toEqual([path, status, 403]);
+    }
+    const items = ['mine', 'another'].map((name) => ({ custom_id: name, body: { model: name, messages: [] } }));
+    expect((await guarded.as(ann, 'POST', '/ai/v1/generate/batch', { requests: items })).status).toBe(403);
+    expect((await guarded.as(ann, 'POST', '/embed', { inputs: 'a' })).status).toBe(403);
+    for (const [name, status] of [
+      ['mine', 404],
+      ['another', 403],
+    ] as const) {
+      const form = new FormData();
+      form.set('model', name);
+      form.set('file', new Blob(['a']), 'a.wav');
+      const headers = { authorization: ann };
+      const url = `${guarded.server.url}/ai/v1/audio/transcriptions`;
+      expect([name, (await fetch(url, { method: 'POST', headers, body: form })).status]).toEqual([name, status]);
+    }
   });
 
   test('lists that predictor and no other', async () => {

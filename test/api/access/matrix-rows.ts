@@ -6,7 +6,9 @@ export type Need =
   | 'table write'
   | 'table admin'
   | 'table admin, which need not exist'
+  /** Of all models, or of those that the request names. */
   | 'inference read'
+  | 'inference read of all models'
   | 'inference write'
   | 'user read'
   | 'user write'
@@ -128,7 +130,6 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
     'GET /api/version',
     'POST /detokenize',
     'POST /embed',
-    'GET /info',
     'GET /ml/v1/models',
     'POST /ml/v1/predict',
     'GET /ml/v1/predictors',
@@ -136,6 +137,7 @@ export const rows: Readonly<Record<Need, readonly string[]>> = {
     'POST /tokenize',
     'POST /v2/rerank',
   ],
+  'inference read of all models': ['GET /info'],
   'inference write': [
     'POST /ai/v1/models/unload',
     'DELETE /api/delete',

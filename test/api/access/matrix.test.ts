@@ -13,7 +13,7 @@ import { type Need, rows } from './matrix-rows.ts';
 // Every route beside every kind of credential. A new route without a row fails; so does one that asks for something else.
 
 const clock = new FakeClock();
-const known = ['reader', 'writer', 'admin', 'other', 'inference'] as const;
+const known = ['reader', 'writer', 'admin', 'other', 'inference', 'model'] as const;
 const unknown = ['none', 'wrong', 'expired', 'revoked'] as const;
 type Holder = (typeof known)[number];
 type Credential = Holder | (typeof unknown)[number];
@@ -24,6 +24,7 @@ const grants: Readonly<Record<Holder, AccessRows['grants']>> = {
   admin: [{ subject: 'admin', resourceType: '*', resource: '*', level: 'admin' }],
   other: [{ subject: 'other', resourceType: 'table', resource: 'plates', level: 'admin' }],
   inference: [{ subject: 'inference', resourceType: 'inference', resource: '*', level: 'read' }],
+  model: [{ subject: 'model', resourceType: 'inference', resource: 'one', level: 'read' }],
 };
 
 /** A key of each user, and two of the administrator that are no longer good. */
@@ -56,19 +57,34 @@ function accessRows() {
 
 /** Whether the guard lets a known caller through: `yes`, or what it answers. */
 const expectations: Readonly<Record<Need, Readonly<Record<Holder, 'yes' | 403 | 404>>>> = {
-  open: { reader: 'yes', writer: 'yes', admin: 'yes', other: 'yes', inference: 'yes' },
-  'anybody who is known': { reader: 'yes', writer: 'yes', admin: 'yes', other: 'yes', inference: 'yes' },
-  'table read': { reader: 'yes', writer: 403, admin: 'yes', other: 404, inference: 404 },
-  'table write': { reader: 403, writer: 'yes', admin: 'yes', other: 404, inference: 404 },
-  'table admin': { reader: 403, writer: 403, admin: 'yes', other: 404, inference: 404 },
-  'table admin, which need not exist': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403 },
+  open: { reader: 'yes', writer: 'yes', admin: 'yes', other: 'yes', inference: 'yes', model: 'yes' },
+  'anybody who is known': { reader: 'yes', writer: 'yes', admin: 'yes', other: 'yes', inference: 'yes', model: 'yes' },
+  'table read': { reader: 'yes', writer: 403, admin: 'yes', other: 404, inference: 404, model: 404 },
+  'table write': { reader: 403, writer: 'yes', admin: 'yes', other: 404, inference: 404, model: 404 },
+  'table admin': { reader: 403, writer: 403, admin: 'yes', other: 404, inference: 404, model: 404 },
+  'table admin, which need not exist': {
+    reader: 403,
+    writer: 403,
+    admin: 'yes',
+    other: 403,
+    inference: 403,
+    model: 403,
+  },
   // An admin grant of any kind also suffices.
-  'inference read': { reader: 403, writer: 403, admin: 'yes', other: 'yes', inference: 'yes' },
-  'inference write': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403 },
-  'user read': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403 },
-  'user write': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403 },
-  'user admin': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403 },
-  'global admin': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403 },
+  'inference read': { reader: 403, writer: 403, admin: 'yes', other: 'yes', inference: 'yes', model: 'yes' },
+  'inference read of all models': {
+    reader: 403,
+    writer: 403,
+    admin: 'yes',
+    other: 'yes',
+    inference: 'yes',
+    model: 403,
+  },
+  'inference write': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403, model: 403 },
+  'user read': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403, model: 403 },
+  'user write': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403, model: 403 },
+  'user admin': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403, model: 403 },
+  'global admin': { reader: 403, writer: 403, admin: 'yes', other: 403, inference: 403, model: 403 },
 };
 
 const unbuilt = unimplementedParts.flatMap(({ routes }) => routes);

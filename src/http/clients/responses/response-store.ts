@@ -1,4 +1,5 @@
 import type { LRUCache } from 'lru-cache';
+import { type Caller, ownerOf, seesModel } from '../../../access/principal.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { expiringCache } from '../../../runtime/expiring-cache.ts';
 import type { ListedItem } from './input-items.ts';
@@ -8,6 +9,7 @@ export interface StoredResponse {
   readonly id: string;
   /** By whom it was asked for, as `ownerOf` writes it. */
   readonly owner: string;
+  readonly model: string;
   /** The answer as it was given. */
   readonly body: { readonly output: readonly ListedItem[]; readonly [member: string]: unknown };
   /** The items it was made from, those of the conversation before it included; not its instructions. */
@@ -20,7 +22,7 @@ interface ResponseStoreOptions {
   readonly charsMax: number;
 }
 
-/** Responses that were asked to be kept, in memory, by id. Those of others are not there. */
+/** Responses that were asked to be kept, in memory, by id. Those of others, and of models that a key may not use, are not there. */
 export class ResponseStore {
   readonly #responses: LRUCache<string, StoredResponse>;
 
@@ -29,15 +31,16 @@ export class ResponseStore {
     this.#responses = expiringCache({ clock, keptMs, max: charsMax, sizeOf });
   }
 
-  get(id: string, owner: string): StoredResponse | undefined {
+  get(id: string, caller: Caller): StoredResponse | undefined {
     const response = this.#responses.peek(id);
-    return response?.owner === owner ? this.#responses.get(id) : undefined;
+    if (response?.owner !== ownerOf(caller.principal) || !seesModel(caller, response.model)) return undefined;
+    return this.#responses.get(id);
   }
 
   /** An item of a stored response, by its own id. */
-  item(id: string, owner: string): ListedItem | undefined {
+  item(id: string, caller: Caller): ListedItem | undefined {
     const place = placeOfItem(id);
-    const response = place === undefined ? undefined : this.get(place.responseId, owner);
+    const response = place === undefined ? undefined : this.get(place.responseId, caller);
     const item = (place?.of === 'input' ? response?.input : response?.body.output)?.[place?.index ?? 0];
     return item?.id === id ? item : undefined;
   }
@@ -48,7 +51,7 @@ export class ResponseStore {
   }
 
   /** Whether it was there. */
-  delete(id: string, owner: string): boolean {
-    return this.get(id, owner) !== undefined && this.#responses.delete(id);
+  delete(id: string, caller: Caller): boolean {
+    return this.get(id, caller) !== undefined && this.#responses.delete(id);
   }
 }

@@ -1,4 +1,4 @@
-import { ownerOf } from '../../../access/principal.ts';
+import { type Caller, ownerOf } from '../../../access/principal.ts';
 import { limits } from '../../../config/limits.ts';
 import type { Inference } from '../../../inference/inference.ts';
 import { OwnProvider } from '../../../inference/providers/own-provider.ts';
@@ -34,11 +34,14 @@ export function responsesRoutes(inference: Inference): Route[] {
   // Routes are also described where nothing stands behind them.
   const store = new ResponseStore(inference.clock, bounds);
   const path = '/ai/v1/responses/:id';
+  /** Open to whoever may use some model: of the responses of others there is none. */
+  const models = () => [];
   return [
     defineRoute({
       method: 'POST',
       path: '/ai/v1/responses',
       access,
+      models: ({ model }) => [model],
       tag,
       summary: 'Generates a response',
       description:
@@ -54,6 +57,7 @@ export function responsesRoutes(inference: Inference): Route[] {
       method: 'GET',
       path,
       access,
+      models,
       tag,
       summary: 'A stored response',
       query: storedResponseQuerySchema,
@@ -65,18 +69,19 @@ export function responsesRoutes(inference: Inference): Route[] {
             'stream: a stored response is whole and is not streamed again; leave it out',
           );
         }
-        return stored(store, params.id, ownerOf(caller.principal)).body;
+        return stored(store, params.id, caller).body;
       },
     }),
     defineRoute({
       method: 'DELETE',
       path,
       access,
+      models,
       tag,
       summary: 'Deletes a stored response',
       responses: { 200: { description: 'It is gone', schema: deletedResponseSchema } },
       handler: ({ params: { id }, caller }) => {
-        if (store.delete(id, ownerOf(caller.principal))) return { id, object: 'response', deleted: true };
+        if (store.delete(id, caller)) return { id, object: 'response', deleted: true };
         throw notStored('response', id);
       },
     }),
@@ -84,22 +89,23 @@ export function responsesRoutes(inference: Inference): Route[] {
       method: 'GET',
       path: '/ai/v1/responses/:id/input_items',
       access,
+      models,
       tag,
       summary: 'What a stored response was made from, the conversation before it included',
       query: inputItemsQuerySchema,
       responses: { 200: { description: 'A page of items', schema: inputItemsSchema } },
-      handler: ({ params, query, caller }) =>
-        inputPage(stored(store, params.id, ownerOf(caller.principal)).input, query),
+      handler: ({ params, query, caller }) => inputPage(stored(store, params.id, caller).input, query),
     }),
     defineRoute({
       method: 'POST',
       path: '/ai/v1/responses/:id/cancel',
       access,
+      models,
       tag,
       summary: 'Cancels a response in the background, of which there are none: a client cancels by leaving',
       responses: { 200: { description: 'Never', schema: responseSchema } },
       handler: ({ params: { id }, caller }) => {
-        stored(store, id, ownerOf(caller.principal));
+        stored(store, id, caller);
         throw new ServiceError(
           'invalid_request',
           'only responses in the background can be cancelled; this one is whole',
@@ -109,8 +115,8 @@ export function responsesRoutes(inference: Inference): Route[] {
   ];
 }
 
-function stored(store: ResponseStore, id: string, owner: string): StoredResponse {
-  const found = store.get(id, owner);
+function stored(store: ResponseStore, id: string, caller: Caller): StoredResponse {
+  const found = store.get(id, caller);
   if (found === undefined) throw notStored('response', id);
   return found;
 }
@@ -122,23 +128,23 @@ function notStored(what: 'response' | 'item', id: string, instead = ''): Service
 
 async function answer(inference: Inference, own: OwnProvider, store: ResponseStore, context: Context): Promise<object> {
   const { body, caller } = context;
-  const owner = ownerOf(caller.principal);
   const previous = body.previous_response_id;
-  const before = previous === undefined ? undefined : stored(store, previous, owner);
+  const before = previous === undefined ? undefined : stored(store, previous, caller);
   const conversation = before === undefined ? [] : [...before.input, ...before.body.output];
   const read = readResponseRequest(body, {
     conversation,
     item: (id) => {
-      const item = store.item(id, owner);
+      const item = store.item(id, caller);
       if (item === undefined) throw notStored('item', id, '; send the item itself');
       return item;
     },
   });
   const id = `resp_${freshId()}`;
+  const owner = ownerOf(caller.principal);
   const events = new ResponseEvents(headOf(id, body, read, inference), freshId);
   const input = [...conversation, ...listedInput(read.items, id, conversation.length)];
   const keep = (response: StoredResponse['body']) =>
-    body.store !== false && store.set({ id, owner, body: response, input });
+    body.store !== false && store.set({ id, owner, model: body.model, body: response, input });
   if (!read.generation.stream) {
     const [output] = await own.generate(read.generation, context);
     return events.end(must(output, 'there is an answer'), keep).response;

@@ -27,6 +27,7 @@ export function generateBatchRoutes(inference: Inference): Route[] {
       method: 'POST',
       path: '/ai/v1/generate/batch',
       access: { inference: 'read' },
+      models: ({ requests }) => requests.flatMap(({ body: item }) => namedModels(item)),
       tag: 'Inference',
       summary: 'Generates several answers, those of one model together',
       description: 'Answers 200 also where items fail; each has a response or an error.',
@@ -39,6 +40,12 @@ export function generateBatchRoutes(inference: Inference): Route[] {
         }),
     }),
   ];
+}
+
+/** An item is checked later, and is refused alone: what it names by anything but a string is no model. */
+function namedModels(item: unknown): string[] {
+  const { model, draft_model: draft } = (item ?? {}) as Partial<Record<'model' | 'draft_model', unknown>>;
+  return [model, draft].filter((each) => typeof each === 'string');
 }
 
 function checkEnvelope({ mode, requests }: GenerateBatchBody): void {
