@@ -14,6 +14,7 @@ import {
   embeddingsResponseSchema,
 } from '../../protocol/inference/embeddings.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { accepts } from '../listener/accepts.ts';
 import { errorBody } from '../listener/error-response.ts';
 import { bytesOf } from '../listener/msgpack/msgpack-answer.ts';
 import { Reply } from '../listener/reply.ts';
@@ -24,6 +25,7 @@ import { inferenceBody } from './inference-body.ts';
 import { checkTexts, truncation } from './texts-of-request.ts';
 
 const packedType = 'application/octet-stream';
+const packedName = /\bapplication\/octet-stream\b/i;
 const noBase64 = 'sparse vectors have no base64 form; "encoding_format" has to be float';
 const noPacked = `sparse vectors have no packed form; leave out "Accept: ${packedType}"`;
 
@@ -68,7 +70,7 @@ export function embedder(
 ): (body: EmbeddingsRequest, context: Context) => Promise<Reply | object> {
   return (body, context) =>
     timed(inference, context, async () => {
-      const packed = (context.request.headers.get('accept') ?? '').includes(packedType);
+      const packed = accepts(context.request.headers.get('accept'), packedName);
       const format = context.acceptsMsgpack ? 'bytes' : (body.encoding_format ?? 'float');
       const denseOnly = packed ? noPacked : format === 'base64' ? noBase64 : undefined;
       const embeddings = await provider.embed({ ...embedRequest(body, packed), denseOnly }, context);

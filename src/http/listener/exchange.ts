@@ -4,8 +4,9 @@ import { keyIdIn } from '../../access/authentication/credentials.ts';
 import type { AccessLevel } from '../../access/grants.ts';
 import type { Caller, Principal, RowFilters } from '../../access/principal.ts';
 import type { OpenStream, Route, RouteContext, StreamOptions } from '../routing/route.ts';
+import { accepts } from './accepts.ts';
 import { InFlightRequest } from './in-flight-requests.ts';
-import { namesMsgpack } from './msgpack/msgpack-answer.ts';
+import { msgpackName } from './msgpack/msgpack-answer.ts';
 
 const noTables: readonly string[] = [];
 const idAllowed = /^[A-Za-z0-9._:/+=@-]+$/;
@@ -92,7 +93,7 @@ export class Exchange
   }
 
   get acceptsMsgpack(): boolean {
-    return this.route?.msgpack === true && namesMsgpack(this.request.headers.get('accept'));
+    return this.route?.msgpack === true && accepts(this.request.headers.get('accept'), msgpackName);
   }
 
   /** Found out by the first query of the request, and the same for all of them. */

@@ -14,7 +14,7 @@ import { errorReply, inferenceErrorReply, isFault, openAiErrorReply, toServiceEr
 import { Exchange, type ExchangeHost, requestIdOf } from './exchange.ts';
 import { type ConnectionOf, type ExtendIdle, InFlightRequests } from './in-flight-requests.ts';
 import { addInferenceHeaders, type Permits } from './inference-headers.ts';
-import { namesMsgpack } from './msgpack/msgpack-answer.ts';
+import { msgpackName } from './msgpack/msgpack-answer.ts';
 import { msgpackToJson } from './msgpack/msgpack-to-json.ts';
 import { type OriginGuard, openTo } from './origin-guard.ts';
 import type { Reply } from './reply.ts';
@@ -194,7 +194,7 @@ export class RequestRules implements ExchangeHost {
   }
 
   async #callWithBody(exchange: Exchange, route: Route, body: NonNullable<BodySpec>): Promise<RouteAnswer> {
-    const isMsgpack = namesMsgpack(exchange.request.headers.get('content-type'));
+    const isMsgpack = msgpackName.test(exchange.request.headers.get('content-type') ?? '');
     if (isMsgpack && route.msgpack !== true) throw noMsgpack();
     const sent = await this.#readBody(body, exchange);
     exchange.throwIfExpired();

@@ -22,7 +22,7 @@ interface ResponseStoreOptions {
   readonly charsMax: number;
 }
 
-/** Responses that were asked to be kept, in memory, by id. Those of others, and of models that a key may not use, are not there. */
+/** Responses that were asked to be kept, in memory, by id. Those of others are not there, nor those of models beyond a grant. */
 export class ResponseStore {
   readonly #responses: LRUCache<string, StoredResponse>;
 

@@ -3,10 +3,8 @@ import { Reply } from '../reply.ts';
 
 export const msgpackType = 'application/msgpack';
 
-/** Whether a header names MessagePack; `application/x-msgpack` and `application/vnd.msgpack` are older names. */
-export function namesMsgpack(header: string | null): boolean {
-  return header !== null && /\bapplication\/(?:x-|vnd\.)?msgpack\b/i.test(header);
-}
+/** MessagePack in a header; `application/x-msgpack` and `application/vnd.msgpack` are older names. */
+export const msgpackName = /\bapplication\/(?:x-|vnd\.)?msgpack\b/i;
 
 /** Levels of an answer: explanations nest deeper than the queries that they are of. */
 const maxDepth = 1_000;
