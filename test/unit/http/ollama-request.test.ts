@@ -29,6 +29,15 @@ test('results of functions in Ollama’s shape belong to the calls that they nam
   ]);
 });
 
+test('a way to choose tokens that is not there is refused, and not where it is off', () => {
+  const { sampling } = chat([user]);
+  expect(chat([user], { options: { mirostat: 0, typical_p: 1, tfs_z: 1 } }).sampling).toEqual(sampling);
+  for (const options of [{ mirostat: 2 }, { typical_p: 0.7 }, { tfs_z: 2 }]) {
+    const [name] = Object.keys(options);
+    expect(() => chat([user], { options })).toThrow(`options.${name}: tokens are not chosen this way here`);
+  }
+});
+
 test('the effort of thinking reaches the template; alternatives need log probabilities', () => {
   expect(chat([user], { think: 'high' })).toMatchObject({
     enableThinking: true,

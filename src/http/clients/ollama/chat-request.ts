@@ -67,7 +67,17 @@ function readRequest(
   return { ...request, tokensMax: num_predict < 0 ? undefined : Math.max(1, num_predict) };
 }
 
+/** Ways to choose tokens that models have not here, with the value that asks for none of it. */
+const otherWays = { mirostat: 0, typical_p: 1, tfs_z: 1 } as const;
+
 function sampling(options: OllamaOptions): Partial<GenerateBody> {
+  for (const name of ['mirostat', 'typical_p', 'tfs_z'] as const) {
+    if ((options[name] ?? otherWays[name]) === otherWays[name]) continue;
+    throw refused(
+      `options.${name}`,
+      'tokens are not chosen this way here; leave it out, or use top_k, top_p and min_p',
+    );
+  }
   const { temperature, top_k, top_p, repeat_penalty } = { ...usual, ...options };
   const { min_p, seed, presence_penalty, frequency_penalty } = options;
   return {
