@@ -37,6 +37,7 @@ export function renderChunks(
   const text = writtenTextOf(document.body, source, templates);
   if (text === undefined) return '[]';
   const bytes = Buffer.from(text);
+  const charactersBefore = counterOf(bytes);
   const spans = spansOf(part);
   const field = source.template === undefined ? source.field : undefined;
   const origin = { field, hash: sourceHashOf(part), count: spans.length };
@@ -44,8 +45,8 @@ export function renderChunks(
     if (number !== undefined && at !== number) return [];
     const content = bytes.subarray(start, end).toString();
     if (Buffer.compare(sourceHash(index.vectorFingerprint, content), hash) !== 0) return [];
-    const before = charactersOf(bytes.subarray(0, start).toString());
-    const characters = { start: before, end: before + charactersOf(content) };
+    const before = charactersBefore(start);
+    const characters = { start: before, end: before + counterOf(bytes.subarray(start, end))(end - start) };
     const chunk = { documentKey: document.key, artifactName: index.chunksName, number: at, content };
     return [shownChunk({ ...chunk, characters, bytes: { start, end } }, origin)];
   });
@@ -58,9 +59,13 @@ function spansOf(part: Uint8Array): TextSpan[] {
   return form === partForm.sparseSet ? readSparseSpans(part) : [];
 }
 
-/** Unicode code points. */
-function charactersOf(text: string): number {
-  let count = 0;
-  for (let at = 0; at < text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) count += 1;
-  return count;
+/** Counts the characters (Unicode code points) before places in UTF-8, each from the one before it. */
+function counterOf(utf8: Uint8Array): (byte: number) => number {
+  let at = 0;
+  let characters = 0;
+  return (byte) => {
+    if (byte < at) at = characters = 0;
+    for (; at < byte; at += 1) if (((utf8[at] ?? 0) & 0xc0) !== 0x80) characters += 1;
+    return characters;
+  };
 }
