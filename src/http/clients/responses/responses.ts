@@ -35,7 +35,7 @@ export function responsesRoutes(inference: Inference): Route[] {
   const store = new ResponseStore(inference.clock, bounds);
   const path = '/ai/v1/responses/:id';
   /** Open to whoever may use some model: of the responses of others there is none. */
-  const models = () => [];
+  const about = { access, models: () => [], tag };
   return [
     defineRoute({
       method: 'POST',
@@ -56,9 +56,7 @@ export function responsesRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'GET',
       path,
-      access,
-      models,
-      tag,
+      ...about,
       summary: 'A stored response',
       query: storedResponseQuerySchema,
       responses: { 200: { description: 'The response', schema: responseSchema } },
@@ -75,9 +73,7 @@ export function responsesRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'DELETE',
       path,
-      access,
-      models,
-      tag,
+      ...about,
       summary: 'Deletes a stored response',
       responses: { 200: { description: 'It is gone', schema: deletedResponseSchema } },
       handler: ({ params: { id }, caller }) => {
@@ -88,9 +84,7 @@ export function responsesRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'GET',
       path: '/ai/v1/responses/:id/input_items',
-      access,
-      models,
-      tag,
+      ...about,
       summary: 'What a stored response was made from, the conversation before it included',
       query: inputItemsQuerySchema,
       responses: { 200: { description: 'A page of items', schema: inputItemsSchema } },
@@ -99,9 +93,7 @@ export function responsesRoutes(inference: Inference): Route[] {
     defineRoute({
       method: 'POST',
       path: '/ai/v1/responses/:id/cancel',
-      access,
-      models,
-      tag,
+      ...about,
       summary: 'Cancels a response in the background, of which there are none: a client cancels by leaving',
       responses: { 200: { description: 'Never', schema: responseSchema } },
       handler: ({ params: { id }, caller }) => {
