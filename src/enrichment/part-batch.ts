@@ -14,7 +14,7 @@ import { type Embedded, embedTexts, type Vector } from './embed-texts.ts';
 import type { Batch, DocumentRow, FollowedPart } from './following/followed-part.ts';
 import type { HeldPart } from './following/held-part.ts';
 import type { PartOutcome } from './following/part-outcome.ts';
-import type { TemplateMedium } from './media/template-media.ts';
+import { hashedImage, imageItem } from './media/image-item.ts';
 import type { PartDefinition } from './part-definition.ts';
 
 /** The sources of a document's part: vectors by the names of their texts. */
@@ -77,8 +77,7 @@ class PartBatch implements Batch {
     assert(source.kind !== 'content', 'an index embeds a text or an image');
     const { fingerprintOfSource, chunker } = this.#definition;
     const item = source.kind === 'text' ? source.text : imageItem(source.image);
-    // No text begins like this one: control characters have no place in a media type.
-    const made = source.kind === 'text' ? source.text : `\0${source.image.mediaType}\0${source.image.base64}`;
+    const made = source.kind === 'text' ? source.text : hashedImage(source.image);
     const hash = sourceHash(fingerprintOfSource, made);
     if (held?.isOf(hash)) return settle({ kind: 'kept' });
     if (chunker && source.kind === 'text') return this.#planPieces(source.text, hash, held, call).then(settle);
@@ -194,10 +193,6 @@ class PartBatch implements Batch {
 function requestsOf(texts: ReadonlyMap<string, WantedItem>): Map<string, WantedItem>[] {
   const bounds = { items: limits.enrichmentBatchItems, bytes: limits.enrichmentBatchBytes };
   return [...slicesWithin(texts, ([, { size }]) => size, bounds)].map((slice) => new Map(slice));
-}
-
-function imageItem({ mediaType, base64 }: TemplateMedium): EmbedItem {
-  return { where: 'the image of the template', mediaType, from: { base64 } };
 }
 
 function imageInChunks(): ServiceError {

@@ -6,6 +6,7 @@ import type { Batch, DocumentRow, FollowedPart } from '../following/followed-par
 import type { HeldPart } from '../following/held-part.ts';
 import type { PartOutcome } from '../following/part-outcome.ts';
 import type { Made, PartMaker, SourceContent } from './part-maker.ts';
+import { RecentResults } from './recent-results.ts';
 
 /** The producer of the artifacts of one enrichment, ready to work. */
 interface ArtifactPart extends Omit<FollowedPart, 'batches'> {
@@ -16,18 +17,11 @@ interface ArtifactPart extends Omit<FollowedPart, 'batches'> {
   readonly batch: SliceBounds;
 }
 
-/**
- * The results that are kept for the next sources that are equal, or for a
- * document whose result came too late; not of long sources.
- */
-const recentMax = 256;
-const recentBytesMax = 64 * 1_024;
-
 /** An enrichment as a follower makes its artifacts. */
 export function followedArtifact(part: ArtifactPart): FollowedPart {
   const { partId, source, fingerprint } = part;
   const batches = () => {
-    const recent = new Map<string, Made>();
+    const recent = new RecentResults();
     return () => new ArtifactBatch(part, recent);
   };
   return { partId, source, fingerprint, batches };
@@ -40,7 +34,7 @@ interface Row {
 
 class ArtifactBatch implements Batch {
   readonly #part: ArtifactPart;
-  readonly #recent: Map<string, Made>;
+  readonly #recent: RecentResults;
   readonly #rows: Row[] = [];
   /** Hash -> source, of those that artifacts have to be made of. */
   readonly #sources = new Map<string, SourceContent>();
@@ -48,7 +42,7 @@ class ArtifactBatch implements Batch {
   #bytes = 0;
 
   /** `recent` is shared by the batches of an enrichment. */
-  constructor(part: ArtifactPart, recent: Map<string, Made>) {
+  constructor(part: ArtifactPart, recent: RecentResults) {
     this.#part = part;
     this.#recent = recent;
   }
@@ -87,23 +81,16 @@ class ArtifactBatch implements Batch {
   async run(call: InferenceCall): Promise<{ row: DocumentRow; outcome: PartOutcome }[]> {
     const sources = [...this.#sources];
     const contents = sources.map(([, content]) => content);
-    const onMade = (at: number, made: Made) => this.#keep(must(sources[at], 'a source for each result'), made);
+    const onMade = (at: number, made: Made) => {
+      const [name] = must(sources[at], 'a source for each result');
+      this.#recent.keep(name, made);
+    };
     const made = sources.length === 0 ? [] : await this.#part.make(contents, call, onMade);
     for (const [at, each] of made.entries()) onMade(at, each);
     const byName = new Map(sources.map(([name], at) => [name, must(made[at], 'a result for each source')]));
     const settled = ({ known }: Row) =>
       known.kind === 'wanted' ? outcomeOf(must(byName.get(nameOf(known.hash)), 'what was made'), known.hash) : known;
     return this.#rows.map((each) => ({ row: each.row, outcome: settled(each) }));
-  }
-
-  #keep([name, content]: [string, SourceContent], made: Made): void {
-    if (made.kind === 'failed' || bytesOf(content) > recentBytesMax) return;
-    this.#recent.delete(name);
-    this.#recent.set(name, made);
-    for (const oldest of this.#recent.keys()) {
-      if (this.#recent.size <= recentMax) break;
-      this.#recent.delete(oldest);
-    }
   }
 }
 

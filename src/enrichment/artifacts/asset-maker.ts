@@ -35,7 +35,11 @@ async function madeOf(produce: () => Promise<Asset | undefined>): Promise<Made> 
     if (bytes.byteLength > assetBytesMax) {
       throw new ServiceError('limit_exceeded', `an asset has ${assetBytesMax} bytes at most, not ${bytes.byteLength}`);
     }
-    return { kind: 'part', body: (partId, hash) => assetBody(partId, { mediaType, value: bytes, truncated }, hash) };
+    return {
+      kind: 'part',
+      bytes: bytes.byteLength,
+      body: (partId, hash) => assetBody(partId, { mediaType, value: bytes, truncated }, hash),
+    };
   } catch (error) {
     if (error instanceof ServiceError && faultOf(error) === 'item') return { kind: 'failed', error };
     throw error;

@@ -23,7 +23,8 @@ async function madeOf(cut: () => Promise<readonly TextChunk[]>): Promise<Made> {
   try {
     const chunks = await cut();
     if (chunks.length === 0) return { kind: 'none' };
-    return { kind: 'part', body: (partId, hash) => chunkSetBody(partId, chunks, hash) };
+    const bytes = chunks.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+    return { kind: 'part', bytes, body: (partId, hash) => chunkSetBody(partId, chunks, hash) };
   } catch (error) {
     if (error instanceof ServiceError && faultOf(error) === 'item') return { kind: 'failed', error };
     throw error;

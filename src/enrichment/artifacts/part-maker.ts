@@ -1,6 +1,6 @@
 import type { InferenceCall } from '../../inference/admission.ts';
 import type { TextChunk } from '../../lib/parts/chunk-set-part.ts';
-import type { ServiceError } from '../../protocol/service-error.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { TemplateContent } from '../media/template-media.ts';
 
 /** The source of a part: texts, images and sounds in their order, or the chunks of another artifact. */
@@ -12,7 +12,12 @@ export interface SourceContent {
 
 /** The result for a source. */
 export type Made =
-  | { readonly kind: 'part'; readonly body: (partId: number, sourceHash: Uint8Array) => Uint8Array<ArrayBuffer> }
+  | {
+      readonly kind: 'part';
+      /** What it has in memory, about. */
+      readonly bytes: number;
+      readonly body: (partId: number, sourceHash: Uint8Array) => Uint8Array<ArrayBuffer>;
+    }
   /** The source is such that there is nothing to make. */
   | { readonly kind: 'none' }
   | { readonly kind: 'failed'; readonly error: ServiceError };
@@ -27,7 +32,9 @@ export type PartMaker = (
   onMade: (at: number, made: Made) => void,
 ) => Promise<readonly Made[]>;
 
-/** The text of a source that has nothing but texts. */
+/** The text of a source. Throws `invalid_media` where it is not one of texts. */
 export function textIn({ parts }: SourceContent): string {
-  return parts.filter((part) => typeof part === 'string').join('\n\n');
+  const medium = parts.find((part) => typeof part !== 'string');
+  if (medium === undefined) return parts.join('\n\n');
+  throw new ServiceError('invalid_media', `what is ${medium.mediaType} has no text`);
 }
