@@ -214,7 +214,7 @@ export class PartFollower implements PartProducer {
   async #work(work: Work): Promise<void> {
     await this.#range.whenKeepsUp(this.#stop.signal);
     if (work === 'live') return this.#live();
-    return this.#deps.lane.run(() => (work === 'retry' ? this.#retry() : this.#backfill()));
+    return this.#deps.lane.run(this.#stop.signal, () => (work === 'retry' ? this.#retry() : this.#backfill()));
   }
 
   /** Documents that were written since the index exists, a page of them. */

@@ -43,9 +43,17 @@ export class Removals implements Service {
 
   add(paths: readonly string[]): void {
     this.#waiting.push(...paths);
+    this.#begin();
+  }
+
+  #begin(): void {
+    const { signal } = this.#stopping;
+    if (this.#running !== undefined || this.#waiting.length === 0 || signal.aborted) return;
     const { clock, onFailed } = this.#deps;
-    this.#running ??= supervise(this, { clock, signal: this.#stopping.signal, onFailed }).finally(() => {
+    this.#running = supervise(this, { clock, signal, onFailed }).finally(() => {
       this.#running = undefined;
+      // More may have come since the last look at what waits.
+      this.#begin();
     });
   }
 

@@ -25,12 +25,14 @@ describe('what a follower does next', () => {
   });
 });
 
+const staying = new AbortController().signal;
+
 test('the lane of backfills lets a bounded number work at one time, in their order', async () => {
   const lane = new BackfillLane(2);
   const log: string[] = [];
   const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
   const all = gates.map((gate, at) =>
-    lane.run(async () => {
+    lane.run(staying, async () => {
       log.push(`begins ${at}`);
       await gate.promise;
       if (at === 1) throw new Error('a batch that fails passes its place on');
@@ -46,4 +48,23 @@ test('the lane of backfills lets a bounded number work at one time, in their ord
   for (const gate of gates) gate.resolve();
   await settled;
   expect(log.at(-1)).toBe('begins 3');
+});
+
+test('who leaves the lane before its turn is not waited for, and takes no place', async () => {
+  const lane = new BackfillLane(1);
+  const gate = Promise.withResolvers<void>();
+  const working = lane.run(staying, () => gate.promise);
+  const leaving = new AbortController();
+  let began = false;
+  const left = lane.run(leaving.signal, async () => {
+    began = true;
+  });
+  const behind = lane.run(staying, async () => 'behind');
+  leaving.abort(new Error('the range is being closed'));
+  await expect(left).rejects.toThrow('being closed');
+  await expect(lane.run(leaving.signal, async () => 'late')).rejects.toThrow('being closed');
+  gate.resolve();
+  await working;
+  expect([await behind, began]).toEqual(['behind', false]);
+  expect(await lane.run(staying, async () => 'free again')).toBe('free again');
 });
