@@ -14,7 +14,7 @@ export interface SourceContent {
 export type Made =
   | {
       readonly kind: 'part';
-      /** What it has in memory, about. */
+      /** Its size in memory, about. */
       readonly bytes: number;
       readonly body: (partId: number, sourceHash: Uint8Array) => Uint8Array<ArrayBuffer>;
     }

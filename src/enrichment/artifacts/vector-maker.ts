@@ -49,7 +49,7 @@ export function vectorSetMaker(
   };
 }
 
-/** What one vector is made of. */
+/** The source of one vector. */
 interface Piece {
   readonly start: number;
   readonly end: number;
