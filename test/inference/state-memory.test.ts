@@ -20,6 +20,14 @@ describe('an output that outgrows its state', () => {
     expect(long.promptTokens).toBe(counted.promptTokens);
   });
 
+  test('still has all that was read and written before, which the next request of that prompt starts from', async () => {
+    await using host = openTestPool();
+    const input = generateInput('forever', { tokensMax: 800, promptCache: { key: undefined } });
+    const { promptTokens, cachedTokens } = await host.pool.run(model, 'generate', input);
+    expect(cachedTokens).toBe(0);
+    expect(await host.pool.run(model, 'generate', input)).toMatchObject({ cachedTokens: promptTokens - 1 });
+  });
+
   test('keeps its grammar, its penalties and what was drafted', async () => {
     const model = fixtureModel('generators', 'chain', { parallelSequences: 1 });
     await using host = openTestPool();
@@ -53,6 +61,16 @@ describe('the memory limit', () => {
       expect(await ask(type)).toMatchObject(answer);
       expect(host.pool.memoryBytes).toBeLessThanOrEqual(3 * 2 ** 30);
     }
+  });
+
+  test('ends an output that outgrows its state where a longer one has no room, and the model goes on', async () => {
+    const { model: installed, settings } = fixtureModel('generators', 'chain', { parallelSequences: 1 });
+    const model = specOfModel({ ...must(installed, 'it is installed'), kvCacheBytesPerToken: 2 ** 20 }, settings);
+    await using host = openTestPool({ memoryBytesMax: 0.9 * 2 ** 30 });
+    const long = host.pool.run(model, 'generate', generateInput('forever', { tokensMax: 800 }));
+    expect(await long.catch((reason: unknown) => reason)).toMatchObject({ code: 'memory_budget_exceeded' });
+    expect(await host.pool.run(model, 'generate', generateInput('hello'))).toMatchObject(answer);
+    expect(host.crashes).toEqual([]);
   });
 
   test('refuses what has no room beside states in use, and those go on', async () => {

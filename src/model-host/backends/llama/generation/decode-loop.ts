@@ -184,11 +184,12 @@ export class DecodeLoop {
     }
   }
 
-  /** Frees the sequence before the caller learns of the end, so that it can be used at once. */
+  /** `tell` still sees the tokens of the sequence. The caller learns of the end in a later turn, when the sequence is free. */
   #end(generation: Generation, tell: () => void, keep = true): void {
+    const { slot, cache } = generation;
     this.#active = this.#active.filter((each) => each !== generation);
-    this.#slots.release(generation.slot, keep && generation.cache !== undefined);
     tell();
+    this.#slots.release(slot, keep && cache !== undefined);
   }
 }
 

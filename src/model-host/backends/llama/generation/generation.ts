@@ -189,7 +189,6 @@ export class Generation {
 
   settle(): void {
     this.#give(this.#output.finish());
-    this.#release();
     const { input, clock } = this.#deps;
     this.#settled.resolve({
       finish: this.#finish,
@@ -207,7 +206,6 @@ export class Generation {
   }
 
   fail(error: unknown): void {
-    this.#release();
     this.#settled.reject(error);
   }
 
@@ -215,7 +213,8 @@ export class Generation {
     this.fail(this.#deps.context.signal.reason);
   }
 
-  #release(): void {
+  /** Frees what it holds; once it is over, or never began. */
+  close(): void {
     this.#sampler?.dispose();
     this.#deps.speculation?.drafter?.release();
   }

@@ -88,35 +88,35 @@ export class Generator {
       );
     }
     const constrainer = input.constraint && this.#grammars.open(input.constraint);
+    let lease: Lease<OpenState> | undefined;
+    let generation: Generation | undefined;
     try {
+      const { promptCache: cache, speculation: wanted, cacheType = 'f16' } = input;
       const tokens = prompt.length + Math.min(input.tokensMax, expectedTokens);
-      let lease = await this.#states.lease(input.cacheType ?? 'f16', tokens);
-      try {
-        const { promptCache: cache, speculation: wanted } = input;
-        const request = { target: lease.value.native, threads: this.threads, tokens, cache, signal: context.signal };
-        const generation = new Generation({
-          input,
-          prompt,
-          vocabulary,
-          contextTokens,
-          context,
-          constrainer,
-          speculation: wanted && (await this.#speculator.begin(wanted, request)),
-          openSampler: () => this.#sampler(input, prompt, constrainer),
-          clock: systemClock,
-        });
-        for (;;) {
-          const { outcome } = generation;
-          lease.value.loop.start(generation, group);
-          const result = await outcome;
-          if (result !== 'outgrown') return result;
-          lease.release();
-          lease = await this.#longer(generation, input);
-        }
-      } finally {
+      lease = await this.#states.lease(cacheType, tokens);
+      const request = { target: lease.value.native, threads: this.threads, tokens, cache, signal: context.signal };
+      generation = new Generation({
+        input,
+        prompt,
+        vocabulary,
+        contextTokens,
+        context,
+        constrainer,
+        speculation: wanted && (await this.#speculator.begin(wanted, request)),
+        openSampler: () => this.#sampler(input, prompt, constrainer),
+        clock: systemClock,
+      });
+      for (;;) {
+        const { outcome } = generation;
+        lease.value.loop.start(generation, group);
+        const result = await outcome;
+        if (result !== 'outgrown') return result;
         lease.release();
+        lease = await this.#states.lease(cacheType, generation.prompt.length + expectedTokens);
       }
     } finally {
+      generation?.close();
+      lease?.release();
       constrainer?.close();
     }
   }
@@ -145,16 +145,6 @@ export class Generator {
 
   async close(): Promise<void> {
     await this.#pool.close();
-  }
-
-  /** A state for a generation that has outgrown its own. */
-  async #longer(generation: Generation, { cacheType = 'f16' }: GenerateInput): Promise<Lease<OpenState>> {
-    try {
-      return await this.#states.lease(cacheType, generation.prompt.length + expectedTokens);
-    } catch (error) {
-      generation.fail(error);
-      throw error;
-    }
   }
 
   #sampler(input: GenerateInput, prompt: readonly number[], constrainer: Constrainer | undefined): TokenSampler {
