@@ -5,6 +5,7 @@ import { bucketClient } from '../connections/bucket-client.ts';
 import { configuredConnections } from '../connections/configured-connections.ts';
 import type { OtherConnection } from '../connections/connection.ts';
 import type { Clock } from '../lib/clock.ts';
+import { folderPath, isBelow } from '../lib/text/folder-path.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { BucketStore } from './stores/bucket-store.ts';
 import { FolderStore } from './stores/folder-store.ts';
@@ -139,13 +140,13 @@ function rootOf({ id, options: { root = '' } }: OtherConnection): string {
 /** The prefix of every path of the connection, without a slash at either end. */
 function baseOf(connection: OtherConnection): string {
   const base = connection.options.protocol === 'filesystem' ? rootOf(connection) : (connection.options.prefix ?? '');
-  return base.replaceAll(/^\/+|\/+$/g, '');
+  return folderPath(base);
 }
 
 /** A path that begins as the connection's paths do is taken as it is, any other as one below that. */
 function pathWithin(connection: OtherConnection, { path, protocol }: Address): string {
   const base = baseOf(connection);
-  const isWhole = path === base || path.startsWith(`${base}/`) || base === '';
+  const isWhole = path === base || isBelow(path, base);
   if (protocol === 'filesystem') return isWhole ? path.slice(base.length).replace(/^\//, '') : path;
   return isWhole ? path : [base, path].filter((each) => each !== '').join('/');
 }
@@ -156,8 +157,7 @@ function allowsBucket({ options: { buckets = [] } }: OtherConnection, { protocol
 
 function covers(connection: OtherConnection, address: Address): boolean {
   const base = baseOf(connection);
-  const isBelow = base === '' || address.path === base || address.path.startsWith(`${base}/`);
-  return allowsBucket(connection, address) && isBelow;
+  return allowsBucket(connection, address) && (address.path === base || isBelow(address.path, base));
 }
 
 function notAllowed(id: string): ServiceError {

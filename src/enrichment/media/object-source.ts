@@ -1,6 +1,7 @@
 import { S3Client } from 'bun';
 import type { Credentials } from '../../access/secrets/credentials.ts';
 import type { ConnectionOptions } from '../../config/named-sections/connection-options.ts';
+import { folderPath, isBelow } from '../../lib/text/folder-path.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
 /** The capability that a connection needs before templates may read through it. */
@@ -51,20 +52,15 @@ function partsOf(address: string, where: string): { host: string; bucket: string
 }
 
 function allows(connection: ConnectionOptions, host: string, bucket: string, key: string): boolean {
-  const { kind, protocol, endpoint, buckets, prefix, capabilities } = connection;
+  const { kind, protocol, endpoint, buckets, prefix = '', capabilities } = connection;
   return (
     kind === 'external_io' &&
     protocol === 's3' &&
     endpoint !== undefined &&
     new URL(endpoint).host === host &&
     (buckets ?? []).includes(bucket) &&
-    isBelow(key, prefix) &&
+    // A prefix is a folder, as in the locations of backups.
+    isBelow(key, folderPath(prefix)) &&
     (capabilities ?? []).includes(mediaCapability)
   );
-}
-
-/** A prefix is a folder, as in the locations of backups: `team-a` allows nothing of `team-ab`. */
-function isBelow(key: string, prefix = ''): boolean {
-  const folder = prefix.replaceAll(/^\/+|\/+$/g, '');
-  return folder === '' || key.startsWith(`${folder}/`);
 }
