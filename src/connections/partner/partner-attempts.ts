@@ -129,7 +129,7 @@ export class PartnerAttempts {
     try {
       await this.#complete(attempt, code);
     } catch (thrown) {
-      this.#deps.onFailed(attempt.connectionId, thrown);
+      if (!attempt.stop.signal.aborted) this.#deps.onFailed(attempt.connectionId, thrown);
       const known = thrown instanceof ServiceError;
       this.#fail(attempt, known ? thrown.message : 'the account could not be connected; the log has the details');
     }
@@ -142,12 +142,15 @@ export class PartnerAttempts {
     const { oauth, connections } = this.#deps;
     const { signal } = attempt.stop;
     const tokens = await oauth.exchange(code, attempt.verifier, attempt.redirectUri, signal);
-    const profile = await oauth.profile(tokens.accessToken, signal);
-    if (signal.aborted) {
+    try {
+      const profile = await oauth.profile(tokens.accessToken, signal);
+      signal.throwIfAborted();
+      await connections.connect(attempt.connectionId, { ...profile, tokens });
+    } catch (error) {
+      // Nobody has them: they would be good at the partner for as long as it likes.
       await oauth.revoke(tokens, new AbortController().signal);
-      return;
+      throw error;
     }
-    await connections.connect(attempt.connectionId, { ...profile, tokens });
     if (attempt.status === 'pending') attempt.status = 'completed';
   }
 

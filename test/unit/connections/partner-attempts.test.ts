@@ -7,9 +7,9 @@ import { FakeClock } from '../../support/fake-clock.ts';
 
 let attempts: PartnerAttempts;
 
-function open(): PartnerAttempts {
+function open(oauth: object = {}): PartnerAttempts {
   attempts = new PartnerAttempts({
-    oauth: { authorizationUrl: () => 'https://partner.example/authorize' } as unknown as PartnerOAuth,
+    oauth: { authorizationUrl: () => 'https://partner.example/authorize', ...oauth } as unknown as PartnerOAuth,
     connections: {} as PartnerConnections,
     clock: new FakeClock(),
     randomBytes,
@@ -40,4 +40,21 @@ test('logins that have ended stand in the way of no other, however many there we
   }
   expect(logins.find(id).status).toBe('pending');
   expect(logins.find(logins.authorize('mine', 'ben 1').id).status).toBe('pending');
+});
+
+test.each(['fails', 'is cancelled'])('the tokens of a login that %s after they came are taken back', async (how) => {
+  const taken: unknown[] = [];
+  const tokens = { accessToken: 'a', refreshToken: 'r', expiresMs: undefined };
+  const logins = open({
+    authorizationUrl: (redirectUri: string, { state }: { state: string }) => `${redirectUri}?code=c&state=${state}`,
+    exchange: () => Promise.resolve(tokens),
+    profile: () => {
+      if (how === 'is cancelled') logins.cancel('mine');
+      return Promise.reject(new Error('the profile cannot be read'));
+    },
+    revoke: (given: unknown) => Promise.resolve(taken.push(given)),
+  });
+  const { id, authorizationUrl } = logins.authorize('mine', 'ann 1');
+  expect(await (await fetch(authorizationUrl)).text()).toContain('The login was not completed.');
+  expect([logins.find(id).status, taken]).toEqual(['failed', [tokens]]);
 });
