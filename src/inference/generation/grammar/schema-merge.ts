@@ -1,4 +1,4 @@
-import { isObject, keywordsOf, type SchemaObject, schemaTypes, typesOf, unsupported } from './schema-keywords.ts';
+import { isObject, keywordsOf, omit, type SchemaObject, schemaTypes, typesOf, unsupported } from './schema-keywords.ts';
 
 type Merge = (left: unknown, right: unknown) => unknown;
 
@@ -30,14 +30,21 @@ export function mergeSchemas(left: unknown, right: unknown): unknown {
   if (left === true) return right;
   if (right === true) return left;
   if (!isObject(left) || !isObject(right)) throw unsupported('allOf', 'a schema has to be an object or true');
-  expectOpen(left, right);
+  for (const [one, other] of [
+    [left, right],
+    [right, left],
+  ] as const) {
+    expectOpen(one, other);
+    expectOneKindOfItems(one, other);
+  }
   const merged: Record<string, unknown> = { ...left };
   for (const keyword of keywordsOf(right)) {
     const [a, b] = [left[keyword], right[keyword]];
     merged[keyword] = a === undefined || JSON.stringify(a) === JSON.stringify(b) ? b : mergeKeyword(keyword, a, b);
   }
-  if (left.type !== undefined && right.type !== undefined) merged.type = sharedTypes(left, right);
-  return merged;
+  if (left.type === undefined || right.type === undefined) return merged;
+  // Whether it may be null is among the types.
+  return { ...omit(merged, 'nullable'), type: sharedTypes(left, right) };
 }
 
 function mergeKeyword(keyword: string, left: unknown, right: unknown): unknown {
@@ -65,7 +72,7 @@ function both(left: unknown, right: unknown): unknown {
 }
 
 function sharedTypes(left: SchemaObject, right: SchemaObject): string[] {
-  const [a, b] = [left, right].map((schema) => typesOf({ ...schema, nullable: false }));
+  const [a, b] = [left, right].map(typesOf);
   const allows = (types: readonly string[] = [], type: string) =>
     types.includes(type) || (type === 'integer' && types.includes('number'));
   const shared = schemaTypes.filter((type) => allows(a, type) && allows(b, type));
@@ -75,18 +82,21 @@ function sharedTypes(left: SchemaObject, right: SchemaObject): string[] {
 }
 
 /** A schema that allows only its own members leaves no room for those of another. */
-function expectOpen(left: SchemaObject, right: SchemaObject): void {
-  for (const [one, other] of [
-    [left, right],
-    [right, left],
-  ] as const) {
-    if (one.additionalProperties === undefined || one.additionalProperties === true) continue;
-    const own = isObject(one.properties) ? Object.keys(one.properties) : [];
-    const others = isObject(other.properties) ? Object.keys(other.properties) : [];
-    if (others.some((name) => !own.includes(name))) {
-      throw unsupported('additionalProperties', 'excludes members that another schema of "allOf" declares');
-    }
+function expectOpen(one: SchemaObject, other: SchemaObject): void {
+  if (one.additionalProperties === undefined || one.additionalProperties === true) return;
+  const own = isObject(one.properties) ? Object.keys(one.properties) : [];
+  const others = isObject(other.properties) ? Object.keys(other.properties) : [];
+  const patterned = other.patternProperties !== undefined && one.patternProperties === undefined;
+  if (patterned || others.some((name) => !own.includes(name))) {
+    throw unsupported('additionalProperties', 'excludes members that another schema of "allOf" declares');
   }
+}
+
+/** Beside a list of the first items, `items` speaks of the others; where there is none, of all. */
+function expectOneKindOfItems(one: SchemaObject, other: SchemaObject): void {
+  const speaksOfAll = one.items !== undefined && one.items !== true && one.prefixItems === undefined;
+  if (!speaksOfAll || other.prefixItems === undefined) return;
+  throw unsupported('items', 'speaks of the "prefixItems" of another schema of "allOf", too');
 }
 
 function listOf(keyword: string, value: unknown): readonly unknown[] {

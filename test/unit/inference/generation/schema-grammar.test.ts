@@ -347,6 +347,25 @@ describe('what cannot be enforced is refused by name', () => {
       { allOf: [{ type: 'object', properties: { a: {} }, additionalProperties: false }, { properties: { b: {} } }] },
       'additionalProperties',
     ],
+    [
+      {
+        allOf: [
+          { type: 'object', properties: { a: {} }, additionalProperties: false },
+          { patternProperties: { '^x': {} } },
+        ],
+      },
+      'additionalProperties',
+    ],
+    [{ allOf: [{ type: 'array', prefixItems: [{ type: 'string' }] }, { items: { type: 'integer' } }] }, 'items'],
+    [
+      {
+        allOf: [
+          { type: 'array', items: false },
+          { type: 'array', prefixItems: [{ type: 'string' }] },
+        ],
+      },
+      'items',
+    ],
     [{ type: 'number', minimum: 0.5 }, 'minimum'],
     [{ type: 'integer', minimum: 3, maximum: 2 }, 'minimum'],
     [{ type: 'string', minLength: 3, maxLength: 2 }, 'minLength'],
@@ -395,6 +414,15 @@ describe('what cannot be enforced is refused by name', () => {
       expect(() => schemaGrammar(schema)).toThrow(expect.objectContaining({ code: 'unsupported_response_format' }));
     },
   );
+
+  test('and null is a value where all schemas of "allOf" take it, and not where one does', () => {
+    const accepts = (...allOf: object[]) => new Gbnf(schemaGrammar({ allOf })).accepts('null');
+    const nullable = { type: 'string', nullable: true };
+    expect([accepts(nullable, { type: 'string' }), accepts({ type: 'string' }, nullable)]).toEqual([false, false]);
+    expect([accepts(nullable, nullable), accepts(nullable, { type: ['string', 'null'] })]).toEqual([true, true]);
+    // As schemas of OpenAPI refer to what may be missing.
+    expect(accepts({ type: 'string' }, { nullable: true })).toBe(true);
+  });
 
   test('and a reference to it stays refused where the schema around it is tried again', () => {
     const closed = { type: 'object', properties: { a: {} }, additionalProperties: false };
