@@ -24,6 +24,14 @@ const people = `
     (2, 'Bob', NULL, 0, false, NULL, NULL),
     (3, 'Cleo', 50, 99.99, true, '1970-01-02', 'x');`;
 
+/** Keys beyond 2^53, and others that look like numbers. */
+const ledger = `
+  CREATE TABLE rates (id double precision PRIMARY KEY, note text);
+  INSERT INTO rates VALUES (2, 'two'), (0.25, 'a quarter'), (1e30, 'many');
+  CREATE TABLE ledger (id bigint PRIMARY KEY, ref bigint, note text);
+  INSERT INTO ledger VALUES
+    (7, 1, 'seven'), (1234567890123456, 2, 'sixteen digits'), (1234567890123456789, 987654321987654321, 'nineteen');`;
+
 function configuration(more = ''): string {
   return `
 connections:
@@ -32,11 +40,11 @@ connections:
     database:
       provider: postgres
       dsn: "postgres://reader:\${secret:crm}@127.0.0.1:${postgres.port}/postgres"
-      tables: [people, sales.orders, slow, missing]
+      tables: [people, ledger, rates, sales.orders, slow, missing]
       statement_timeout_ms: 1000
   file:
     kind: database
-    database: {provider: sqlite, file: "${sqliteFile}", tables: [people]}
+    database: {provider: sqlite, file: "${sqliteFile}", tables: [people, ledger, rates]}
   silent:
     kind: database
     database: {provider: postgres, dsn: "postgres://u:p@127.0.0.1:1/d", tables: [people]}
@@ -55,6 +63,7 @@ beforeAll(async () => {
   postgres = await Postgres.start();
   await postgres.execute(
     people,
+    ledger,
     `CREATE SCHEMA sales`,
     `CREATE TABLE sales.orders (code text PRIMARY KEY, person bigint, total double precision)`,
     `INSERT INTO sales.orders VALUES ('b', 1, 2.5), ('a', 1, 1e10), ('c', 3, -1)`,
@@ -66,6 +75,7 @@ beforeAll(async () => {
   );
   const sqlite = new Database(sqliteFile);
   sqlite.run(people.replace('numeric(12, 2)', 'numeric'));
+  sqlite.run(ledger);
   sqlite.close();
   server = await startTestServer({ file: configuration() });
   await server.send('PUT', '/db/v1/secrets/crm', { value: readerPassword });
@@ -157,6 +167,56 @@ describe.each(['crm', 'file'])('a foreign table of the connection %s', (connecti
     expect(await names({ strategy_hint: 'broadcast' })).toEqual(['broadcast', 'hash', expected]);
     const compared = { left_field: 'person', right_field: 'age', operator: 'gt' };
     expect(await names({ on: compared })).toEqual(['broadcast', 'comparison', []]);
+  });
+
+  test('is joined by integers beyond 2^53, which are texts', async () => {
+    await server.send('POST', '/db/v1/tables/entries');
+    const inserts = {
+      a: { of: '1234567890123456789', ref: '987654321987654321' },
+      b: { of: 1234567890123456 },
+      c: { of: '7' },
+      d: { of: '007' },
+      e: { of: '99999999999999999999999' },
+    };
+    await server.send('POST', '/db/v1/tables/entries/batch', { inserts, sync_level: 'full_index' });
+    for (const strategy_hint of ['broadcast', 'index_lookup']) {
+      const by = async (left_field: string, right_field: string) => {
+        const join = { on: { left_field, right_field }, strategy_hint };
+        const found = rows(await ask(join, { connection, table: 'ledger' }, { table: 'entries' }));
+        return found.map(([key, source]) => [key, source['p.note']]);
+      };
+      expect(await by('of', '_id')).toEqual([
+        ['a', 'nineteen'],
+        ['b', 'sixteen digits'],
+        ['c', 'seven'],
+      ]);
+      expect(await by('ref', 'ref')).toEqual([['a', 'nineteen']]);
+    }
+    const notes = async (filter_query: object) => {
+      const join = {
+        join_type: 'right',
+        on: { left_field: '_id', right_field: 'note' },
+        right_filters: { filter_query },
+      };
+      return rows(await ask(join, { connection, table: 'ledger' })).map(([, source]) => source['p.note']);
+    };
+    expect(await notes({ ids: ['1234567890123456789', '007', 'x'] })).toEqual(['nineteen']);
+    expect(await notes({ term: { ref: '987654321987654321' } })).toEqual(['nineteen']);
+    expect(await notes({ range: { id: { gte: '1234567890123456789' } } })).toEqual(['nineteen']);
+    expect(await notes({ range: { id: { lt: '1234567890123456789' } } })).toEqual(['sixteen digits', 'seven']);
+  });
+
+  test.each(['broadcast', 'index_lookup'])('is joined by keys that are no integers: %s', async (strategy_hint) => {
+    await server.send('POST', '/db/v1/tables/changes');
+    const inserts = { a: { by: 0.25 }, b: { by: 2 }, c: { by: 1e30 }, d: { by: '2.0' }, e: { by: 'x' } };
+    await server.send('POST', '/db/v1/tables/changes/batch', { inserts, sync_level: 'full_index' });
+    const join = { on: { left_field: 'by', right_field: '_id' }, strategy_hint };
+    const found = rows(await ask(join, { connection, table: 'rates' }, { table: 'changes' }));
+    expect(found.map(([key, source]) => [key, source['p.note']])).toEqual([
+      ['a', 'a quarter'],
+      ['b', 'two'],
+      ['c', 'many'],
+    ]);
   });
 
   test('that is named wrongly is refused with what to do', async () => {
@@ -356,7 +416,7 @@ test('the list of connections names the tables and no credential', async () => {
     capabilities: ['database.read'],
     database: {
       provider: 'postgres',
-      tables: ['people', 'sales.orders', 'slow', 'missing'],
+      tables: ['people', 'ledger', 'rates', 'sales.orders', 'slow', 'missing'],
       statement_timeout_ms: 1_000,
     },
   });

@@ -37,7 +37,7 @@ export class SqlPool {
     this.#prelude = dialect === 'sqlite' ? 'postgres' : dialect;
     this.#sql =
       dialect === 'sqlite'
-        ? new SQL({ adapter: 'sqlite', filename: address, readonly: true, create: false })
+        ? new SQL({ adapter: 'sqlite', filename: address, readonly: true, create: false, safeIntegers: true })
         : new SQL({
             adapter: dialect,
             url: address,

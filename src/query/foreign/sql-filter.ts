@@ -48,14 +48,18 @@ export class SqlWriter {
   /** A parameter as what the column holds: PostgreSQL would else take it for exactly its type, and refuse what does not fit. */
   #fitting({ kind }: ForeignColumn, value: SqlValue): string {
     const type = this.#dialect === 'postgres' ? postgresTypes[kind] : undefined;
-    return type === undefined ? this.value(value) : `CAST(${this.value(value)} AS ${type})`;
+    if (type === undefined) return this.value(value);
+    if (typeof value !== 'string' || kind === 'text') return `CAST(${this.value(value)} AS ${type})`;
+    return `CAST(CAST(${this.value(value)} AS text) AS ${isLong(value) ? type : 'numeric'})`;
   }
 
   /** Rows of which the column has one of the values. A value of another type is none that the column may have. */
   isOneOf(field: string, values: readonly (string | number | boolean)[]): string {
     const column = this.#column(field);
-    const isWhole = (value: unknown) => column.kind !== 'integer' || Number.isSafeInteger(value);
-    const fitting = values.filter((value) => mayHave(column, value) && isWhole(value));
+    const isFraction = (value: unknown) => typeof value === 'number' && !Number.isSafeInteger(value);
+    const fitting = values.filter(
+      (value) => mayHave(column, value) && !(column.kind === 'integer' && isFraction(value)),
+    );
     if (fitting.length === 0) return none;
     return `${this.columnName(column.name)} IN (${fitting.map((value) => this.#fitting(column, value)).join(', ')})`;
   }
@@ -65,9 +69,10 @@ export class SqlWriter {
     const { kind } = this.#column('_id');
     if (kind === 'text') return this.isOneOf('_id', keys);
     if (kind === 'integer' || kind === 'number') {
+      const numbers = keys.filter((key) => integer.test(key) || fraction.test(key));
       return this.isOneOf(
         '_id',
-        keys.flatMap((key) => (/^-?\d{1,15}$/.test(key) ? [Number(key)] : [])),
+        numbers.map((key) => (isLong(key) ? key : Number(key))),
       );
     }
     return keys.length === 0 ? none : `${this.#keyText()} IN (${keys.map((key) => this.value(key)).join(', ')})`;
@@ -119,7 +124,7 @@ export class SqlWriter {
     const conditions = bounds.flatMap(([operator, bound]) => {
       if (bound === undefined) return [];
       if (!mayHave(column, bound)) return [none];
-      const value = column.kind === 'integer' ? wholeBound(operator, Number(bound)) : bound;
+      const value = column.kind === 'integer' && typeof bound === 'number' ? wholeBound(operator, bound) : bound;
       return [`${this.columnName(column.name)} ${operator} ${this.#fitting(column, value)}`];
     });
     return `(${conditions.join(' AND ')})`;
@@ -165,11 +170,22 @@ function fieldOf(field: string | undefined): string {
 function mayHave({ kind }: ForeignColumn, value: string | number | boolean): boolean {
   if (kind === 'other') return true;
   if (kind === 'text') return typeof value === 'string';
-  return typeof value === (kind === 'boolean' ? 'boolean' : 'number');
+  if (kind === 'boolean') return typeof value === 'boolean';
+  return typeof value === 'number' || (typeof value === 'string' && isLong(value));
 }
 
-/** The whole number that bounds whole numbers as this one does. */
-function wholeBound(operator: '>' | '>=' | '<' | '<=', bound: number): number {
+/** Numbers as keys are written. */
+const integer = /^(?:0|-?[1-9]\d{0,18})$/;
+const fraction = /^-?\d+(?=[.e])(?:\.\d+)?(?:e[+-]\d+)?$/;
+
+/** Whether a text is an integer beyond 2^53, of 64 bits at most: rows show those as texts. */
+function isLong(text: string): boolean {
+  if (!integer.test(text) || Number.isSafeInteger(Number(text))) return false;
+  return BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+}
+
+/** The whole number that bounds whole numbers as this one does; by its digits where it is beyond 2^53. */
+function wholeBound(operator: '>' | '>=' | '<' | '<=', bound: number): number | string {
   const whole = operator === '>' || operator === '<=' ? Math.floor(bound) : Math.ceil(bound);
-  return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, whole));
+  return Number.isSafeInteger(whole) ? whole : String(BigInt(whole));
 }
