@@ -8,7 +8,8 @@ import { type Answer, startTestServer, type TestServer } from '../support/test-s
 
 setDefaultTimeout(120_000);
 
-const readerPassword = 'reader-canary-7c1f';
+/** As it may be: some of it would end a password in an address. */
+const readerPassword = 'reader-canary-7c1f/?#%@:';
 const directory = new TemporaryDirectory();
 const sqliteFile = join(directory.path, 'crm.sqlite');
 

@@ -5,7 +5,7 @@ import type { Config } from '../../config/options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { columnsStatement, kindOfColumn } from './columns.ts';
-import type { ForeignColumn, ForeignDatabase, SqlDialect, SqlValue } from './foreign-database.ts';
+import type { ForeignColumn, ForeignDatabase, SqlDialect } from './foreign-database.ts';
 import { SqlPool } from './sql-pool.ts';
 
 interface ForeignDeps {
@@ -16,6 +16,8 @@ interface ForeignDeps {
 
 interface OpenPool {
   readonly pool: SqlPool;
+  /** Of its tables, as long as they are taken for the same. */
+  readonly columns: Map<string, { readonly columns: readonly ForeignColumn[]; readonly untilMs: number }>;
   /** The address with its credential, and the bound of statements: another one needs another pool. */
   readonly address: string;
 }
@@ -27,7 +29,6 @@ const columnsKeptMs = 60_000;
 export class ForeignDatabases {
   readonly #deps: ForeignDeps;
   readonly #pools = new Map<string, OpenPool>();
-  readonly #columns = new Map<string, { readonly columns: readonly ForeignColumn[]; readonly untilMs: number }>();
 
   constructor(deps: ForeignDeps) {
     this.#deps = deps;
@@ -52,9 +53,13 @@ export class ForeignDatabases {
       throw new ServiceError('forbidden', message);
     }
     const dialect = entry.databaseProvider ?? 'postgres';
-    const select = (statement: string, values: readonly SqlValue[]) =>
-      this.#pool(connection, entry, dialect).select(statement, values);
-    return { dialect, table, select, columns: () => this.#columnsOf(resource, dialect, table, select) };
+    const opened = () => this.#opened(connection, entry, dialect);
+    return {
+      dialect,
+      table,
+      select: async (statement, values) => await opened().pool.select(statement, values),
+      columns: async () => await this.#columnsOf(opened(), dialect, table),
+    };
   }
 
   async close(): Promise<void> {
@@ -63,49 +68,58 @@ export class ForeignDatabases {
     await Promise.all(pools.map(({ pool }) => pool.close()));
   }
 
-  #pool(connection: string, entry: ConnectionOptions, dialect: SqlDialect): SqlPool {
-    const { credentials } = this.#deps;
+  #opened(connection: string, entry: ConnectionOptions, dialect: SqlDialect): OpenPool {
+    const { credentials, clock } = this.#deps;
     const url = dialect === 'sqlite' ? (entry.databaseFile ?? '') : this.#addressOf(entry.databaseDsn ?? '');
     const { statementTimeoutMs } = entry;
     const address = `${dialect}\0${url}\0${statementTimeoutMs}`;
     const open = this.#pools.get(connection);
-    if (open?.address === address) return open.pool;
+    if (open?.address === address) return open;
     void open?.pool.close();
     const pool = new SqlPool({
       dialect,
       address: url,
       statementTimeoutMs,
       connection,
+      clock,
       redact: (text) => credentials.redact(text),
     });
-    this.#pools.set(connection, { pool, address });
-    return pool;
+    const opened = { pool, address, columns: new Map() };
+    this.#pools.set(connection, opened);
+    return opened;
   }
 
   /** The address with its references replaced, each for the host that the address names. */
   #addressOf(dsn: string): string {
-    const shape = dsn.replaceAll(/\$\{[^}]*\}/g, 'x');
+    const { credentials } = this.#deps;
+    const shape = dsn.replaceAll(reference, 'x');
     const host = URL.canParse(shape) ? new URL(shape) : new URL('database://unknown');
-    return this.#deps.credentials.resolve(dsn, host);
+    const end = dsn.lastIndexOf('@') + 1;
+    const login = dsn.slice(0, end).replaceAll(reference, (each) => asLogin(credentials.resolve(each, host)));
+    return login + credentials.resolve(dsn.slice(end), host);
   }
 
-  async #columnsOf(
-    resource: string,
-    dialect: SqlDialect,
-    table: string,
-    select: ForeignDatabase['select'],
-  ): Promise<readonly ForeignColumn[]> {
+  async #columnsOf(opened: OpenPool, dialect: SqlDialect, table: string): Promise<readonly ForeignColumn[]> {
     const nowMs = this.#deps.clock.monotonicMs();
-    const known = this.#columns.get(resource);
+    const known = opened.columns.get(table);
     if (known && known.untilMs > nowMs) return known.columns;
     const { statement, values } = columnsStatement(dialect, table);
-    const rows = await select(statement, values);
+    const rows = await opened.pool.select(statement, values);
     const columns = rows.map(({ name, type }) => ({ name: String(name), kind: kindOfColumn(dialect, String(type)) }));
     if (columns.length === 0) {
       const message = `the database has no table "${table}", or its user may not read it`;
       throw new ServiceError('foreign_source_refused', message);
     }
-    this.#columns.set(resource, { columns, untilMs: nowMs + columnsKeptMs });
+    opened.columns.set(table, { columns, untilMs: nowMs + columnsKeptMs });
     return columns;
   }
+}
+
+const reference = /\$\{[^}]*\}/g;
+/** What can stand in the login of an address as it is (RFC 3986, section 3.2.1). */
+const loginText = /^(?:[\w.~!$&'()*+,;=:-]|%[\da-f]{2})*$/i;
+
+/** A password as an address has it: encoded, unless it is that already. */
+function asLogin(value: string): string {
+  return loginText.test(value) ? value : encodeURIComponent(value).replaceAll('%3A', ':');
 }

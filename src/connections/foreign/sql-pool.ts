@@ -1,4 +1,6 @@
 import { type ReservedSQL, SQL } from 'bun';
+import { type Clock, within } from '../../lib/clock.ts';
+import { secondMs } from '../../lib/units.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { SqlDialect, SqlValue } from './foreign-database.ts';
 
@@ -9,6 +11,7 @@ interface PoolOptions {
   readonly statementTimeoutMs: number;
   /** For messages. */
   readonly connection: string;
+  readonly clock: Clock;
   /** Takes secrets out of what a database says. */
   redact(text: string): string;
 }
@@ -16,6 +19,8 @@ interface PoolOptions {
 const connectionsMax = 4;
 const connectSeconds = 5;
 const idleSeconds = 30;
+/** How much longer than its statement may take a database is waited for: one that is cut off says nothing of the time. */
+const silenceMs = 5 * secondMs;
 
 /** The setting that ends a statement of a connection in time; MariaDB has a name and a unit of its own for it. */
 const timeouts = {
@@ -59,6 +64,22 @@ export class SqlPool {
     const { dialect } = this.#options;
     if (dialect === 'sqlite') return [...(await this.#sql.unsafe(statement, [...values]))];
     const connection = await this.#sql.reserve();
+    const answer = this.#ask(connection, statement, values);
+    const { clock, statementTimeoutMs } = this.#options;
+    const hasAnswered = await within(clock, statementTimeoutMs + silenceMs, answer).catch(() => true);
+    if (!hasAnswered) {
+      void connection.close().catch(() => undefined);
+      throw this.#tooSlow();
+    }
+    connection.release();
+    return answer;
+  }
+
+  async #ask(
+    connection: ReservedSQL,
+    statement: string,
+    values: readonly SqlValue[],
+  ): Promise<Readonly<Record<string, unknown>>[]> {
     try {
       await this.#begin(connection);
       const rows = [...(await connection.unsafe(statement, [...values]))];
@@ -67,8 +88,6 @@ export class SqlPool {
     } catch (error) {
       await connection.unsafe('ROLLBACK').catch(() => undefined);
       throw error;
-    } finally {
-      connection.release();
     }
   }
 
@@ -90,9 +109,16 @@ export class SqlPool {
     await this.#sql.close({ timeout: 1 }).catch(() => undefined);
   }
 
+  #tooSlow(cause?: unknown): ServiceError {
+    const { connection, statementTimeoutMs } = this.#options;
+    const what = `the database "${connection}" did not answer within ${statementTimeoutMs} ms; narrow what is asked of it`;
+    return new ServiceError('foreign_source_unavailable', what, { cause });
+  }
+
   /** The members that a caller may know: neither address nor user, nor anything that is a secret here. */
   #failure(error: unknown): ServiceError {
-    const { connection, redact, statementTimeoutMs } = this.#options;
+    if (error instanceof ServiceError) return error;
+    const { connection, redact } = this.#options;
     const { code, errno, message } = error as { code?: string; errno?: string | number; message?: string };
     const state = String(errno ?? '');
     const text =
@@ -100,8 +126,7 @@ export class SqlPool {
         .split('\n')[0]
         ?.slice(0, 200) ?? '';
     if (timeoutStates.includes(state) || /statement timeout|max_(execution|statement)_time/i.test(text)) {
-      const what = `the database "${connection}" did not answer within ${statementTimeoutMs} ms; narrow what is asked of it`;
-      return new ServiceError('foreign_source_unavailable', what, { cause: error });
+      return this.#tooSlow(error);
     }
     const isAnswer =
       code === 'ERR_POSTGRES_SERVER_ERROR' || code === 'ERR_MYSQL_SERVER_ERROR' || code === 'SQLITE_ERROR';
