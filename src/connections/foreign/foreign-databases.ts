@@ -116,7 +116,7 @@ export class ForeignDatabases {
 }
 
 const reference = /\$\{[^}]*\}/g;
-/** What can stand in the login of an address as it is (RFC 3986, section 3.2.1). */
+/** The characters of a login in an address (RFC 3986, section 3.2.1). */
 const loginText = /^(?:[\w.~!$&'()*+,;=:-]|%[\da-f]{2})*$/i;
 
 /** A password as an address has it: encoded, unless it is that already. */
