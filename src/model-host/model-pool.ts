@@ -20,7 +20,7 @@ export interface PoolOptions {
   readonly stuckMs: number;
 }
 
-type UnloadReason = 'idle' | 'evicted' | 'asked';
+type UnloadReason = 'idle' | 'evicted' | 'asked' | 'replaced';
 
 interface PoolDeps extends Omit<ProcessDeps, 'time' | 'onReserve' | 'onRelease'> {
   readonly clock: Clock;
@@ -55,6 +55,7 @@ interface LoadedModel {
 
 interface Slot {
   readonly key: string;
+  readonly spec: HostSpec;
   /** False for what only prepares inputs, which takes no model's place. */
   readonly isModel: boolean;
   readonly bytes: number;
@@ -71,6 +72,8 @@ interface Slot {
   /** How long it stays after its last request, as the last one that said so has it. */
   keepAliveMs: number;
   cancelIdle: (() => void) | undefined;
+  /** Whether other files lie under the name of its model now: it only finishes its requests. */
+  isReplaced: boolean;
 }
 
 /**
@@ -83,7 +86,7 @@ export class ModelPool {
   readonly #clock: Clock;
   /** Of the children's deadlines. */
   readonly #time: RunningTime;
-  readonly #slots = new Map<string, Slot>();
+  readonly #slots = new Set<Slot>();
   readonly #leaving = new Set<Promise<void>>();
   readonly #lanes: Lanes;
   #cancelCheck: (() => void) | undefined;
@@ -143,13 +146,13 @@ export class ModelPool {
   }
 
   isLoaded(spec: Pick<ModelSpec, 'kind' | 'name'>): boolean {
-    return this.#slots.get(specKey(spec))?.process?.alive ?? false;
+    return this.#slotFor(spec)?.process?.alive ?? false;
   }
 
   loaded(): LoadedModel[] {
     const nowMs = this.#clock.monotonicMs();
-    return [...this.#slots.values()].flatMap(({ key, process, onGpu, users, keepAliveMs, lastUsedMs }) => {
-      if (process === undefined) return [];
+    return [...this.#slots].flatMap(({ key, process, onGpu, users, keepAliveMs, lastUsedMs }) => {
+      if (process?.alive !== true) return [];
       const idleMs = users > 0 ? 0 : nowMs - lastUsedMs;
       const { residentBytes, inFlight } = process;
       return [{ key, residentBytes, inFlight, onGpu, staysMs: Math.max(0, keepAliveMs - idleMs) }];
@@ -158,7 +161,7 @@ export class ModelPool {
 
   /** Unloads the model, after its requests where it has some. Returns whether it was loaded. */
   unload(spec: Pick<ModelSpec, 'kind' | 'name'>): boolean {
-    const slot = this.#slots.get(specKey(spec));
+    const slot = this.#slotFor(spec);
     if (slot === undefined) return false;
     if (slot.users === 0) this.#unload(slot, 'asked');
     else slot.keepAliveMs = 0;
@@ -167,7 +170,7 @@ export class ModelPool {
 
   /** Whether a child owes a sign of life for longer than it should. */
   get stuck(): boolean {
-    return [...this.#slots.values()].some(
+    return [...this.#slots].some(
       ({ process }) => process !== undefined && process.silentMs() >= this.#deps.pool.stuckMs,
     );
   }
@@ -175,26 +178,33 @@ export class ModelPool {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelCheck?.();
-    for (const slot of [...this.#slots.values()]) this.#letGo(slot);
+    for (const slot of [...this.#slots]) this.#letGo(slot);
     await Promise.all(this.#leaving);
   }
 
   #slotOf(spec: HostSpec): Slot {
     if (this.#stopped) throw new ServiceError('unavailable', 'the server is stopping');
     const key = specKey(spec);
-    const known = this.#slots.get(key);
-    if (known !== undefined && known.process?.alive !== false) return known;
-    if (known !== undefined) this.#slots.delete(key);
+    const known = this.#slotFor(spec);
+    if (known !== undefined) {
+      if (known.process?.alive === false) this.#slots.delete(known);
+      else if (isSameModel(known.spec, spec)) return known;
+      else {
+        known.isReplaced = true;
+        this.#waitIdle(known);
+      }
+    }
     const isModel = 'name' in spec;
     const bytes = (isModel ? spec.bytes : 0) + overheadBytes;
     this.#makeRoom(nameOfSpec(spec), isModel, bytes);
     const abandoned = new AbortController();
     const slot: Slot = {
       key,
+      spec,
       isModel,
       bytes,
       reservedBytes: 0,
-      loading: this.#load(spec, abandoned.signal),
+      loading: this.#load(spec, abandoned.signal, () => slot),
       abandoned,
       process: undefined,
       onGpu: false,
@@ -202,29 +212,30 @@ export class ModelPool {
       lastUsedMs: this.#clock.monotonicMs(),
       keepAliveMs: this.#deps.pool.keepAliveMs,
       cancelIdle: undefined,
+      isReplaced: false,
     };
-    this.#slots.set(key, slot);
+    this.#slots.add(slot);
     slot.loading.then(
       ([process, { device = 'cpu' }]) => {
         slot.process = process;
         slot.onGpu = device !== 'cpu';
       },
-      () => {
-        if (this.#slots.get(key) === slot) this.#slots.delete(key);
-      },
+      () => void this.#slots.delete(slot),
     );
     this.#look();
     return slot;
   }
 
-  async #load(spec: HostSpec, abandoned: AbortSignal): Promise<readonly [ModelProcess, LoadedInfo]> {
+  async #load(spec: HostSpec, abandoned: AbortSignal, slot: () => Slot): Promise<readonly [ModelProcess, LoadedInfo]> {
     const startMs = this.#clock.monotonicMs();
     this.#deps.onLoading(specKey(spec));
     const deps: ProcessDeps = {
       ...this.#deps,
       time: this.#time,
-      onReserve: (key, bytes) => this.#reserve(key, bytes),
-      onRelease: (key, bytes) => this.#release(key, bytes),
+      onReserve: (bytes) => this.#reserve(slot(), bytes),
+      onRelease: (bytes) => {
+        slot().reservedBytes -= bytes;
+      },
     };
     const loaded = await this.#loadWhereItFits(spec, deps, abandoned);
     this.#deps.onLoad(specKey(spec), this.#clock.monotonicMs() - startMs, loaded[1]);
@@ -256,7 +267,7 @@ export class ModelPool {
       );
     }
     for (;;) {
-      const slots = [...this.#slots.values()];
+      const slots = [...this.#slots];
       const models = slots.filter((slot) => slot.isModel);
       const isFull = isModel && models.length >= loadedModelsMax;
       if (!isFull && this.memoryBytes + bytes <= memoryBytesMax) return;
@@ -277,19 +288,18 @@ export class ModelPool {
 
   /** The memory that all loaded models take, or are expected to take, in bytes. */
   get memoryBytes(): number {
-    return [...this.#slots.values()].reduce((sum, { bytes, reservedBytes, process }) => {
+    return [...this.#slots].reduce((sum, { bytes, reservedBytes, process }) => {
       const taken = Math.max(bytes, process?.loadedBytes ?? 0) + reservedBytes;
       return sum + Math.max(taken, process?.residentBytes ?? 0);
     }, 0);
   }
 
   /** Counts what a child wants beside its model, for which idle models may have to go. */
-  #reserve(key: string, bytes: number): boolean {
-    const slot = this.#slots.get(key);
-    if (slot === undefined) return false;
+  #reserve(slot: Slot, bytes: number): boolean {
+    if (!this.#slots.has(slot)) return false;
     slot.users += 1;
     try {
-      this.#makeRoom(key, false, bytes);
+      this.#makeRoom(slot.key, false, bytes);
       slot.reservedBytes += bytes;
       return true;
     } catch {
@@ -299,18 +309,21 @@ export class ModelPool {
     }
   }
 
-  #release(key: string, bytes: number): void {
-    const slot = this.#slots.get(key);
-    if (slot !== undefined) slot.reservedBytes -= bytes;
+  /** The slot that new requests for a model share. */
+  #slotFor(spec: Parameters<typeof specKey>[0]): Slot | undefined {
+    const key = specKey(spec);
+    return [...this.#slots].find((slot) => slot.key === key && !slot.isReplaced);
   }
 
   #waitIdle(slot: Slot): void {
-    if (slot.users > 0 || this.#slots.get(slot.key) !== slot) return;
+    if (slot.users > 0 || !this.#slots.has(slot)) return;
     slot.cancelIdle?.();
-    if (slot.keepAliveMs === Number.POSITIVE_INFINITY) return;
-    slot.cancelIdle = this.#clock.after(slot.keepAliveMs, () => {
-      if (slot.users === 0 && this.#slots.get(slot.key) === slot) this.#unload(slot, 'idle');
-    });
+    if (slot.isReplaced) this.#unload(slot, 'replaced');
+    else if (slot.keepAliveMs !== Number.POSITIVE_INFINITY) {
+      slot.cancelIdle = this.#clock.after(slot.keepAliveMs, () => {
+        if (slot.users === 0 && this.#slots.has(slot)) this.#unload(slot, 'idle');
+      });
+    }
   }
 
   #unload(slot: Slot, reason: UnloadReason): void {
@@ -320,7 +333,7 @@ export class ModelPool {
 
   /** Lets the process of a slot go, also one that is still loading. */
   #letGo(slot: Slot): void {
-    this.#slots.delete(slot.key);
+    this.#slots.delete(slot);
     slot.cancelIdle?.();
     slot.abandoned.abort();
     const gone = slot.loading
@@ -336,10 +349,16 @@ export class ModelPool {
   #look(): void {
     this.#cancelCheck ??= this.#time.after(this.#deps.pool.checkEveryMs, () => {
       this.#cancelCheck = undefined;
-      for (const { process } of this.#slots.values()) process?.check();
+      for (const { process } of this.#slots) process?.check();
       if (this.#slots.size > 0) this.#look();
     });
   }
+}
+
+/** False where other files lie under the name of the model than those that were loaded. */
+function isSameModel(loaded: HostSpec, wanted: HostSpec): boolean {
+  if (!('name' in loaded && 'name' in wanted)) return true;
+  return Bun.deepEquals([loaded.model, loaded.predictor], [wanted.model, wanted.predictor]);
 }
 
 function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {

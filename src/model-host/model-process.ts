@@ -27,9 +27,9 @@ export interface ProcessDeps {
   readonly time: RunningTime;
   readonly options: ProcessOptions;
   /** Asked when a child wants more memory than was expected of its model; false where there is no room. */
-  readonly onReserve: (key: string, bytes: number) => boolean;
+  readonly onReserve: (bytes: number) => boolean;
   /** Called when a child gives memory back. */
-  readonly onRelease: (key: string, bytes: number) => void;
+  readonly onRelease: (bytes: number) => void;
   /** Called once, when a child is gone that was not told to stop. */
   readonly onCrash: (key: string, reason: string) => void;
 }
@@ -241,9 +241,9 @@ export class ModelProcess {
     } else if (message.type === 'event') this.#pending.get(message.id)?.event(message.event);
     else if (message.type === 'done' || message.type === 'failed') this.#pending.get(message.id)?.settle(message);
     else if (message.type === 'reserve') {
-      const granted = this.#deps.onReserve(specKey(this.spec), message.bytes);
+      const granted = this.#deps.onReserve(message.bytes);
       this.#send({ type: 'reserved', id: message.id, granted });
-    } else if (message.type === 'release') this.#deps.onRelease(specKey(this.spec), message.bytes);
+    } else if (message.type === 'release') this.#deps.onRelease(message.bytes);
     else if (message.type === 'pong') {
       this.#pinged = false;
       this.#residentBytes = message.residentBytes;

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { ModelPool, type PoolOptions } from '../../src/model-host/model-pool.ts';
 import type { ModelSpec } from '../../src/model-host/model-spec.ts';
+import type { InstalledModel } from '../../src/models/installed-model.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 
@@ -107,6 +108,26 @@ describe('a loaded model', () => {
     expect(pool.isLoaded(spec('a'))).toBe(false);
     expect(await ask(pool, 'a')).not.toBe(first);
     expect(events).toEqual(['load embedders/a', 'unload embedders/a idle', 'load embedders/a']);
+  });
+
+  test('gives way once other files lie under its name, and finishes its requests', async () => {
+    const { pool, events } = story();
+    const files = (created: number) => ({ ...spec('a'), model: { created } as InstalledModel });
+    const run = async (created: number, word: string, signal = new AbortController().signal) =>
+      (await pool.run(files(created), 'embed', { texts: [word], truncate: undefined }, { signal })).dense?.[0];
+    const first = await run(1, 'hello');
+    expect(await run(1, 'hello')).toBe(first);
+    const leaving = new AbortController();
+    const waiting = run(1, 'wait', leaving.signal).catch((error: Error) => error.message);
+    const second = await run(2, 'hello');
+    expect(second).not.toBe(first);
+    expect(pool.loaded()).toHaveLength(2);
+    leaving.abort(new Error('left'));
+    expect(await waiting).toBe('left');
+    expect(await run(2, 'hello')).toBe(second);
+    expect(events).toEqual(['load embedders/a', 'load embedders/a', 'unload embedders/a replaced']);
+    expect(await run(3, 'hello')).not.toBe(second);
+    expect(pool.loaded()).toHaveLength(1);
   });
 
   test('makes room when it is the one that was used longest ago', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { cpSync, writeFileSync } from 'node:fs';
+import { cpSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -65,6 +65,16 @@ describe('POST /ai/v1/chunk', () => {
     expect([again.body.cache_hit, texts(again.body)]).toEqual([true, ['remember', 'me']]);
     expect((await chunk({ ...body, config: { target_tokens: 3 } })).body.cache_hit).toBe(false);
     expect((await chunk({ ...body, text: 'remember ME' })).body.cache_hit).toBe(false);
+  });
+
+  test('forgets what a model has cut once other files lie under its name', async () => {
+    const weights = join(directory.path, 'chunkers/replaced/onnx/model.onnx');
+    cpSync(`${fixtures}tiny-chunker`, join(directory.path, 'chunkers/replaced'), { recursive: true });
+    const hit = async () => (await chunk({ text: 'a b c', config: { model: 'replaced' } })).body.cache_hit;
+    expect([await hit(), await hit()]).toEqual([false, true]);
+    utimesSync(weights, 1, 1);
+    await server.send('GET', '/ai/v1/models');
+    expect(await hit()).toBe(false);
   });
 
   test('takes the other spellings, overlap, separator and a bound', async () => {

@@ -63,6 +63,15 @@ describe('the memory limit', () => {
     }
   });
 
+  test('counts a model whole that is loaded while the process of the same one still ends', async () => {
+    await using host = openTestPool({ memoryBytesMax: 3 * 2 ** 30 });
+    for (const _ of [1, 2]) {
+      expect(await host.pool.run(model, 'generate', generateInput('hello'))).toMatchObject(answer);
+      expect(host.pool.memoryBytes).toBeGreaterThan(2 * 2 ** 30);
+      host.pool.unload(model);
+    }
+  });
+
   test('ends an output that outgrows its state where a longer one has no room, and the model goes on', async () => {
     const { model: installed, settings } = fixtureModel('generators', 'chain', { parallelSequences: 1 });
     const model = specOfModel({ ...must(installed, 'it is installed'), kvCacheBytesPerToken: 2 ** 20 }, settings);

@@ -38,10 +38,12 @@ const tokensBetweenTurns = 50_000;
 /** Cuts a text. Where a model fails, the text is cut as `fixed` does it, and the answer says so. Throws `ServiceError`. */
 export async function chunkText(inference: Inference, request: ChunkRequest, call: InferenceCall): Promise<Chunked> {
   const { text, ...configuration } = request;
-  const key = chunkKey(JSON.stringify(configuration), text);
+  const model = request.model === fixedChunker ? undefined : usableChunker(inference, request.model);
+  // With its files: other ones may be put under the name of a model.
+  const key = chunkKey(JSON.stringify([configuration, model]), text);
   const known = inference.chunkCache.get(key);
   if (known !== undefined) return { ...known, cacheHit: true };
-  const cut = request.model === fixedChunker ? await cutFixed(request) : await cutByModel(inference, request, call);
+  const cut = model === undefined ? await cutFixed(request) : await cutOrFixed(model, inference, request, call);
   if (cut.model === fixedChunker && request.model !== fixedChunker) return { ...cut, cacheHit: false };
   inference.chunkCache.set(key, cut);
   return { ...cut, cacheHit: false };
@@ -64,9 +66,12 @@ async function cutBy(
   return { model: model.name, chunks, tokens: found.tokens };
 }
 
-async function cutByModel(inference: Inference, request: ChunkRequest, call: InferenceCall): Promise<CutText> {
-  const model = usableChunker(inference, request.model);
-  if (model === undefined) return await cutFixed(request);
+async function cutOrFixed(
+  model: InstalledModel,
+  inference: Inference,
+  request: ChunkRequest,
+  call: InferenceCall,
+): Promise<CutText> {
   try {
     return await cutBy(model, inference, request, call);
   } catch (error) {

@@ -64,6 +64,10 @@ describe('what a model opens beside its weights', () => {
     expect(open).toEqual(['b']);
     await clock.advance(600_000);
     expect([open, used()]).toEqual([['b'], 4]);
+    // It is the last no more once another one is used.
+    (await pool.lease(state('c', 4)))?.release();
+    await clock.advance(60_000);
+    expect([open, used()]).toEqual([['c'], 4]);
   });
 
   test('is idle also while it is looked after, and what does not stay goes though it was used last', async () => {

@@ -94,6 +94,7 @@ export function ollamaModelRoutes(inference: Inference): Route[] {
         const modelsDirectory = name.split('/').reduce((path) => dirname(path), dirname(directory));
         removeModel({ modelsDirectory, kind, name });
         inference.registry.rescan();
+        inference.pool.unload({ kind, name });
         return {};
       },
     }),

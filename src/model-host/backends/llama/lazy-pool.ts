@@ -107,8 +107,7 @@ export class LazyPool {
       if (!held) return;
       held = false;
       entry.users -= 1;
-      if (entry.users > 0 || entry.cancelIdle !== undefined) return;
-      entry.cancelIdle = this.#clock.after(idleMs, () => void this.#dropIdle(key, entry));
+      if (entry.users === 0 && entry.cancelIdle === undefined) this.#waitIdle(key, entry);
     };
     try {
       return { value: await entry.value, release };
@@ -129,10 +128,16 @@ export class LazyPool {
     return true;
   }
 
+  #waitIdle(key: string, entry: Entry): void {
+    entry.cancelIdle = this.#clock.after(idleMs, () => void this.#dropIdle(key, entry));
+  }
+
   async #dropIdle(key: string, entry: Entry): Promise<void> {
     entry.cancelIdle = undefined;
-    if (entry.users > 0 || this.#entries.get(key) !== entry || this.#isLast(entry)) return;
-    await this.#close(key, entry);
+    if (entry.users > 0 || this.#entries.get(key) !== entry) return;
+    // Once another one is used, it is the last no more.
+    if (this.#isLast(entry)) this.#waitIdle(key, entry);
+    else await this.#close(key, entry);
   }
 
   /** The next request probably wants it. */
