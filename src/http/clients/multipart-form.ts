@@ -17,7 +17,7 @@ export async function readForm(bytes: Uint8Array, contentType: string | null): P
   const texts = new Map<string, string[]>();
   const files = new Map<string, Uint8Array>();
   for (const [name, value] of form) {
-    if (typeof value === 'string') texts.set(name, [...(texts.get(name) ?? []), value]);
+    if (typeof value === 'string') texts.getOrInsertComputed(name, () => []).push(value);
     else files.set(name, new Uint8Array(await value.arrayBuffer()));
   }
   return { texts, text: (name) => texts.get(name)?.at(-1), files };
