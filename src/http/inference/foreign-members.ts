@@ -84,13 +84,30 @@ export const foreignToReranking: ForeignMembers = {
   instruction: 'queries are read as they are; put it into the query',
 };
 
-/** Values by which clients say what happens anyway. */
-const idle = ['', '0', '1', 'false', 'null', 'float', 'text'];
+/** Words by which clients say what happens anyway. */
+const idleWords = ['', 'false', 'null', 'float', 'text'];
+/** Numbers that say so, where that is not 0. */
+const idleNumbers: Readonly<Record<string, number>> = {
+  best_of: 1,
+  n: 1,
+  num_beams: 1,
+  repeat_penalty: 1,
+  repetition_penalty: 1,
+  typical_p: 1,
+  tfs_z: 1,
+  max_chunks_per_doc: 1,
+};
+
+function isIdle(name: string, value: unknown): boolean {
+  if (typeof value === 'number') return value === (idleNumbers[name] ?? 0);
+  if (Array.isArray(value)) return value.every((each) => each === 'float');
+  return idleWords.includes(String(value));
+}
 
 /** Whether a member that the route does not know is one of these. Throws `invalid_request` where it would change the answer. */
 export function isForeign(members: ForeignMembers, name: string, value: unknown): boolean {
   const instead = Object.hasOwn(members, name) ? members[name] : undefined;
   if (instead === undefined) return false;
-  if (idle.includes(String(value))) return true;
+  if (isIdle(name, value)) return true;
   throw new ServiceError('invalid_request', `${name}: ${instead}`);
 }

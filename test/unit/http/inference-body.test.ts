@@ -99,6 +99,11 @@ describe('a member of another server that would change the answer', () => {
     [generateRequestSchema, foreignToGeneration, { ...chat, guided_json: {} }, 'guided_json: use response_format'],
     [generateRequestSchema, foreignToGeneration, { ...chat, stop_token_ids: [2] }, 'stop_token_ids: use stop'],
     [generateRequestSchema, foreignToGeneration, { ...chat, min_tokens: 2 }, 'min_tokens: '],
+    [generateRequestSchema, foreignToGeneration, { ...chat, stop_token_ids: [1] }, 'stop_token_ids: use stop'],
+    [generateRequestSchema, foreignToGeneration, { ...chat, stop_sequences: ['0'] }, 'stop_sequences: use stop'],
+    [generateRequestSchema, foreignToGeneration, { ...chat, max_new_tokens: 1 }, 'max_new_tokens: use max_tokens'],
+    [generateRequestSchema, foreignToGeneration, { ...chat, typical_p: 0 }, 'typical_p: tokens are not chosen'],
+    [responsesRequestSchema, foreignToResponses, { ...response, max_tokens: 1 }, 'max_tokens: use max_output_tokens'],
     [responsesRequestSchema, foreignToResponses, { ...response, max_tokens: 2 }, 'max_tokens: use max_output_tokens'],
     [responsesRequestSchema, foreignToResponses, { ...response, seed: 2 }, 'seed: is no member of a response'],
     [embeddingsRequestSchema, foreignToEmbeddings, { ...embedding, output_dtype: 'int8' }, 'output_dtype: vectors are'],
@@ -111,6 +116,10 @@ describe('a member of another server that would change the answer', () => {
   test('is ignored where it says what happens anyway', () => {
     const idle = { best_of: 1, min_tokens: 0, use_beam_search: false, guided_json: null, repeat_penalty: 1 };
     expect(() => read(generateRequestSchema, { ...chat, ...idle }, foreignToGeneration)).not.toThrow();
+    const empty = { stop_sequences: [], bad_words: [], mirostat: 0, typical_p: 1 };
+    expect(() => read(generateRequestSchema, { ...chat, ...empty }, foreignToGeneration)).not.toThrow();
+    const one = { n: 1, top_k: 0, presence_penalty: 0, repetition_penalty: 1 };
+    expect(() => read(responsesRequestSchema, { ...response, ...one }, foreignToResponses)).not.toThrow();
     const vectors = { embedding_types: ['float'], output_dtype: 'float' };
     expect(() => read(embeddingsRequestSchema, { ...embedding, ...vectors }, foreignToEmbeddings)).not.toThrow();
   });
