@@ -198,14 +198,17 @@ export class DocumentReads {
     using lease = await ReaderLease.of(table);
     let left = limit;
     for (const [index, range] of lease.ranges.entries()) {
-      const { endKey } = must(table.ranges[index], 'a record for each range');
-      if (endKey !== null && compareKeys(endKey, bounds.from) < 0) continue;
+      const { startKey, endKey } = must(table.ranges[index], 'a record for each range');
+      if (endKey !== null && compareKeys(endKey, bounds.from) <= 0) continue;
+      if (left === 0 || (bounds.to !== null && compareKeys(startKey, bounds.to) > 0)) return;
       const bodies = new IndexedBodies(indexedTextsOf(table), { hides: how.hides });
       const filter = how.filter && scanFilterOf(range, { table, plan: how.filter, bodies }, how.signal);
       let after = { key: bounds.from, inclusive: bounds.includeFrom };
-      while (left > 0 && !how.signal.aborted) {
+      while (left > 0) {
         await filter?.ready();
         await yieldToEventLoop();
+        // An end would say that there are no more.
+        how.signal.throwIfAborted();
         const { page, parts } = this.#page(range, { after, bounds, left }, how, bodies);
         if (page.lastKey === undefined) break;
         const lines = await this.#lines(table, page, { ...how, filter, parts });

@@ -22,3 +22,25 @@ test('a reader of a scan that waits holds up no drop of the table, and sees that
   };
   expect(await rest().catch((error: Error) => error.message)).toContain('was dropped or replaced while');
 });
+
+test('a scan whose signal fires is cut, and does not end as if it were whole', async () => {
+  using directory = new TemporaryDirectory();
+  await using db = await open(directory.path, { settings: { storage: { reserve: 0 } } });
+  const notes = await db.createTable('notes');
+  const inserts = Object.fromEntries(Array.from({ length: documents }, (_, at) => [`k${at}`, { text: 'tea' }]));
+  await notes.batch({ inserts });
+  const stop = new AbortController();
+  const request = new Request(`${url}/lookup`, { method: 'POST', body: '{}', signal: stop.signal });
+  const reader = (await db.handler(request)).body?.getReader();
+  await reader?.read();
+  stop.abort();
+  const rest = async () => {
+    while (!(await reader?.read())?.done);
+  };
+  expect(
+    await rest().then(
+      () => 'whole',
+      () => 'cut',
+    ),
+  ).toBe('cut');
+});
