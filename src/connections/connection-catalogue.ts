@@ -100,6 +100,7 @@ function otherPairs({ options }: OtherConnection): (readonly [string | undefined
   return [
     ...keys.map((key) => [key, store] as const),
     [options.searchApiKey, options.searchEndpoint],
+    [options.databaseDsn, undefined],
     [options.dsn, undefined],
   ];
 }

@@ -73,7 +73,11 @@ function readNames(provider: keyof typeof listPaths, answer: unknown): Map<strin
     const name = each?.[nameMember];
     if (typeof name !== 'string') continue;
     const types = Array.isArray(each.endpoints) ? typesOf(each.endpoints) : ['other'];
-    for (const type of types) found.set(type, [...(found.get(type) ?? []), name]);
+    for (const type of types) {
+      const names = found.get(type);
+      if (names) names.push(name);
+      else found.set(type, [name]);
+    }
   }
   return found;
 }

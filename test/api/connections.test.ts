@@ -144,16 +144,18 @@ describe('the list of connections', () => {
       `
   nobody: {kind: inference, inference: {provider: ollama, url: "http://127.0.0.1:1"}}
   unset: {kind: inference, inference: {provider: openai, api_key: "\${secret:never.stored}"}}
+  ledger: {kind: database, database: {provider: postgres, dsn: "postgres://x:\${secret:never.stored}@localhost/d", tables: [t]}}
   files: {kind: external_io, external_io: {protocol: filesystem, root: /nowhere/at/all}}
   web: {kind: external_io, external_io: {protocol: http}}
 `,
     );
     await using server = await startTestServer({ file, clock: new FakeClock() });
     await server.send('PUT', '/db/v1/secrets/main.key', { value: canary });
-    expect(byId(await list(server)).unset).toMatchObject({
-      status: 'error',
-      error: expect.stringContaining('the secret "never.stored"'),
-    });
+    const configured = byId(await list(server));
+    for (const id of ['unset', 'ledger']) {
+      const error = expect.stringContaining('the secret "never.stored"');
+      expect(configured[id]).toMatchObject({ status: 'error', error });
+    }
     const all = byId(await list(server, '?include=status'));
     const told = Object.entries(all).map(([id, { status, error }]) => [id, status, error]);
     expect(told).toContainEqual([

@@ -74,6 +74,8 @@ export class PartnerAttempts {
     const { oauth, clock, randomBytes } = this.#deps;
     this.#makeRoom(user);
     const { redirectUri } = this.#listening();
+    // Closes the port also where the partner turns out not to be configured.
+    this.#sweepLater();
     const secrets = newAuthorizationSecrets(randomBytes);
     const authorizationUrl = oauth.authorizationUrl(redirectUri, secrets);
     const id = base64url(randomBytes(idBytes));
@@ -88,7 +90,6 @@ export class PartnerAttempts {
       error: '',
       stop: new AbortController(),
     });
-    this.#sweepLater();
     return { id, authorizationUrl, expiresSeconds: Math.floor((clock.nowMs() + attemptLifeMs) / 1_000) };
   }
 

@@ -4,6 +4,7 @@ import { PartnerAttempts } from '../../../src/connections/partner/partner-attemp
 import type { PartnerConnections } from '../../../src/connections/partner/partner-connections.ts';
 import type { PartnerOAuth } from '../../../src/connections/partner/partner-oauth.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { freePort } from '../../support/free-port.ts';
 
 let attempts: PartnerAttempts;
 
@@ -57,4 +58,22 @@ test.each(['fails', 'is cancelled'])('the tokens of a login that %s after they c
   const { id, authorizationUrl } = logins.authorize('mine', 'ann 1');
   expect(await (await fetch(authorizationUrl)).text()).toContain('The login was not completed.');
   expect([logins.find(id).status, taken]).toEqual(['failed', [tokens]]);
+});
+
+test('a login at a partner that is not configured leaves no port open', async () => {
+  const [clock, port] = [new FakeClock(), await freePort()];
+  const refuse = () => {
+    throw new Error('the partner is not configured');
+  };
+  attempts = new PartnerAttempts({
+    oauth: { authorizationUrl: refuse } as unknown as PartnerOAuth,
+    connections: {} as PartnerConnections,
+    clock,
+    randomBytes,
+    callbackPort: () => port,
+    onFailed: () => undefined,
+  });
+  expect(() => attempts.authorize('mine', 'ann 1')).toThrow('not configured');
+  await clock.advance(10 * 60_000);
+  await expect(fetch(`http://127.0.0.1:${port}/callback`)).rejects.toThrow();
 });
