@@ -128,6 +128,11 @@ export class IndexedRange {
 
   /** Starts following an index; it is built from the documents or their vectors when it holds nothing yet. */
   addIndex(definition: IndexDefinition): void {
+    this.#follow(definition);
+  }
+
+  /** `predecessorClosed`: as in `ApplierDeps`. */
+  #follow(definition: IndexDefinition, predecessorClosed?: Promise<void>): void {
     if (isKeptByText(definition)) return;
     const { indexesDirectory, clock, options } = this.#deps;
     const events = this.#deps.onIndexEvent(this.rangeId, definition);
@@ -143,6 +148,7 @@ export class IndexedRange {
       },
       clock,
       partId,
+      predecessorClosed,
       ...(this.#deps.writers && { writers: this.#deps.writers }),
       mayDoubt: () => this.#deps.mayDoubt?.(definition) ?? false,
       options: partId === undefined ? options : { ...options, writerIdleMs: options.vectorWriterIdleMs },
@@ -196,9 +202,11 @@ export class IndexedRange {
   async reopenIndex(definition: IndexDefinition): Promise<void> {
     const followed = this.#indexes.get(definition.name);
     await followed?.producer?.close();
-    await followed?.applier.close();
+    const closed = followed?.applier.close();
     followed?.leaveFeed();
-    this.addIndex(definition);
+    // At once, so that whoever asks for the index meanwhile waits for it.
+    this.#follow(definition, closed);
+    await closed;
   }
 
   /** An index that serves is too far behind for new writes. An index being built or in repair never holds them up. */
@@ -250,8 +258,10 @@ export class IndexedRange {
       // Parts that were made for these documents came after them.
       await applier.waitFor(isMade ? this.#head : sequence, signal);
     } catch (error) {
-      // Another one of this name, made since, takes only what is written after it.
-      if (this.applier(name) === applier) throw error;
+      const now = this.#indexes.get(name);
+      if (now?.applier === applier) throw error;
+      // Opened again it is the same one; another of this name, made since, takes only what is written after it.
+      if (now?.definition.incarnation === definition.incarnation) await this.#waitForIndex(name, sequence, signal);
     }
   }
 

@@ -36,14 +36,16 @@ const bounds = {
 /** An index that keeps the kinds of the rows that it was given, and waits while it is held. */
 class KeepingIndex {
   readonly given: number[][] = [];
+  #sequence = 0;
   /** Set to hold every native call until it resolves. */
   held: Promise<void> | undefined;
 
+  /** Opens it at its last commit, which is durable at once. */
   open(): RangeIndex {
-    let sequence = 0;
+    let sequence = this.#sequence;
     return {
       handle: 1,
-      openedAtSequence: 0,
+      openedAtSequence: sequence,
       apply: async (bytes) => {
         await this.held;
         const frame = readFrame(bytes as Uint8Array<ArrayBuffer>);
@@ -53,6 +55,7 @@ class KeepingIndex {
       },
       commit: async (to) => {
         sequence = to;
+        this.#sequence = to;
       },
       checkpoint: async () => ({ sequence, bytes: 0 }),
       stats: () => ({
@@ -92,6 +95,7 @@ async function openRange(directory: string) {
   const indexes = { text: new KeepingIndex(), dense: new KeepingIndex(), sparse: new KeepingIndex() };
   const stored = await storage.openRange(rangeId(table));
   const removed: string[] = [];
+  const rebuilds: string[] = [];
   const clock = new FakeClock();
   const range = new IndexedRange(
     {
@@ -105,7 +109,7 @@ async function openRange(directory: string) {
       removeIndexFiles: (_, { name }) => void removed.push(name),
       clock,
       options: bounds,
-      onIndexEvent: () => ({}),
+      onIndexEvent: () => ({ rebuilding: (reason) => rebuilds.push(reason) }),
       hasTtl: () => false,
     },
     definitions,
@@ -116,7 +120,8 @@ async function openRange(directory: string) {
     await range.close();
     await storage.close();
   };
-  return { storage, table, range, stored, indexes, removed, clock, put, close, dense: of('dense').incarnation };
+  const dense = of('dense').incarnation;
+  return { storage, table, range, stored, indexes, definitions, removed, rebuilds, clock, put, close, dense };
 }
 
 test('every index gets the rows that concern it, and shows the others without work', async () => {
@@ -184,6 +189,50 @@ test('nobody waits any longer for an index that is dropped meanwhile', async () 
   indexes.dense.held = undefined;
   release.resolve();
   await Promise.all([shown, dropped]);
+  await close();
+});
+
+test('who waits for an index, and who asks for it, waits on while it is opened again', async () => {
+  using directory = temporaryDirectory();
+  const { range, indexes, put, close, definitions } = await openRange(directory.path);
+  const [text] = definitions;
+  const release = Promise.withResolvers<void>();
+  indexes.text.held = release.promise;
+  await put({ puts: { a: {} } });
+  let [isShown, isShownLater] = [false, false];
+  const shown = range.waitForIndexes(['text'], range.head).then(() => {
+    isShown = true;
+  });
+  const reopened = range.reopenIndex(must(text, 'the index of words'));
+  await settle();
+  const { head } = range;
+  const shownLater = range.waitForIndexes(['text'], head).then(() => {
+    isShownLater = true;
+  });
+  const replayed = range.applier('text')?.whenReplayed(new AbortController().signal);
+  await settle();
+  expect([isShown, isShownLater, range.applier('text')?.hasReplayed]).toEqual([false, false, false]);
+  indexes.text.held = undefined;
+  release.resolve();
+  await Promise.all([shown, shownLater, reopened]);
+  expect([await replayed, range.applier('text')?.progress.published]).toEqual([true, head]);
+  await close();
+});
+
+test('rows that an index takes as it is opened again are no sign of damage', async () => {
+  using directory = temporaryDirectory();
+  const { range, indexes, put, close, definitions, rebuilds } = await openRange(directory.path);
+  const release = Promise.withResolvers<void>();
+  indexes.text.held = release.promise;
+  await put({ puts: { a: {} } });
+  await settle();
+  const reopened = range.reopenIndex(must(definitions[0], 'the index of words'));
+  await put({ puts: { b: {} } });
+  indexes.text.held = undefined;
+  release.resolve();
+  await reopened;
+  await range.waitForIndexes('all', range.head);
+  expect([rebuilds, range.applier('text')?.index?.openedAtSequence]).toEqual([[], range.head]);
   await close();
 });
 

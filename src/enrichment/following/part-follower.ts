@@ -156,7 +156,7 @@ export class PartFollower implements PartProducer {
     this.#stop.abort(new ServiceError('unavailable', 'the range is being closed'));
     this.#wake();
     await this.#finished;
-    this.#progress.rejectAll(new Error('the index was closed'));
+    this.#progress.end(new Error('the index was closed'));
   }
 
   #nextWork(): Work | undefined {

@@ -34,6 +34,8 @@ export interface ApplierDeps {
   events?: ApplierEvents;
   /** Of the parts that the index is built from; without one it is built from the documents. */
   partId?: number | undefined;
+  /** Of an index that is opened again: settles when who has followed it before has closed its files. */
+  predecessorClosed?: Promise<void> | undefined;
   /** As in `DamageWatch`; without it, an index whose files are sound is never built again. */
   mayDoubt?: () => boolean;
   /** Shared by all indexes; without one, a writer is kept until it is idle. */

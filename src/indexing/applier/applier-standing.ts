@@ -15,8 +15,9 @@ export class ApplierStanding {
   /** Head of the range before this applier could take any row; until the index has been opened once. */
   #headAtStart: number | undefined;
 
-  constructor(head: number) {
-    this.#headAtStart = head;
+  /** `isFirst`: nobody has followed the index since its range was opened. Who has may have given it rows until it closed. */
+  constructor(head: number, isFirst = true) {
+    this.#headAtStart = isFirst ? head : undefined;
     this.replayTarget = head;
   }
 

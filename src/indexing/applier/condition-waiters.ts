@@ -12,15 +12,16 @@ export class ConditionWaiters {
   when(holds: () => boolean, signal: AbortSignal): Promise<boolean> {
     if (holds()) return Promise.resolve(true);
     if (this.#isOver || signal.aborted) return Promise.resolve(false);
-    return new Promise((resolve) => {
-      const waiter = { holds, resolve };
-      this.#waiters.push(waiter);
-      const giveUp = () => {
-        this.#waiters = this.#waiters.filter((each) => each !== waiter);
-        resolve(false);
-      };
-      signal.addEventListener('abort', giveUp, { once: true });
-    });
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiter = { holds, resolve };
+    this.#waiters.push(waiter);
+    const giveUp = () => {
+      this.#waiters = this.#waiters.filter((each) => each !== waiter);
+      resolve(false);
+    };
+    signal.addEventListener('abort', giveUp, { once: true });
+    // Some signals live as long as the process.
+    return promise.finally(() => signal.removeEventListener('abort', giveUp));
   }
 
   /** Answers the waits for what holds now. */

@@ -57,7 +57,10 @@ export class IndexApplier implements Service {
 
   constructor(deps: ApplierDeps) {
     const { clock, options } = deps;
-    this.#open = deps.open;
+    this.#open = async (wipe) => {
+      await deps.predecessorClosed;
+      return deps.open(wipe);
+    };
     this.#source = deps.source;
     this.#clock = clock;
     this.#options = options;
@@ -70,7 +73,7 @@ export class IndexApplier implements Service {
     this.#writer = new HeldWriter(deps.writers, wake);
     const { signal } = this.#stop;
     this.#damage = new DamageWatch({ clock, delayMs: options.verifyDelayMs, signal, onSuspect: wake, mayDoubt });
-    this.#standing = new ApplierStanding(deps.source.head());
+    this.#standing = new ApplierStanding(deps.source.head(), deps.predecessorClosed === undefined);
     this.#settled = supervise(this, {
       clock,
       signal,
@@ -415,7 +418,7 @@ export class IndexApplier implements Service {
 
   async #publishLast(): Promise<void> {
     this.#standing.state = 'closed';
-    this.progress.rejectAll(new Error('the index was closed'));
+    this.progress.end(new Error('the index was closed'));
     this.#waiters.end();
     if (this.#isDiscarded || !this.index) return;
     await this.#quietly(async () => {

@@ -10,6 +10,8 @@ interface Waiter {
 export class IndexProgress {
   #published = 0;
   #waiters: Waiter[] = [];
+  /** Why nothing will be published any more; undefined while something may. */
+  #endedBy: Error | undefined;
 
   /** Sequence up to which every row is visible to queries. */
   get published(): number {
@@ -21,15 +23,21 @@ export class IndexProgress {
     return this.#waiters.some((waiter) => waiter.sequence <= sequence);
   }
 
-  /** Resolves when `sequence` is visible; rejects when the wait is given up. */
-  waitFor(sequence: number, signal?: AbortSignal): Promise<void> {
-    if (sequence <= this.#published) return Promise.resolve();
-    if (signal?.aborted) return Promise.reject(signal.reason);
-    return new Promise((resolve, reject) => {
-      const waiter: Waiter = { sequence, resolve, reject };
-      this.#waiters.push(waiter);
-      signal?.addEventListener('abort', () => this.#giveUp(waiter, signal.reason), { once: true });
-    });
+  /** Resolves when `sequence` is visible; rejects when the wait is given up, or the index has ended. */
+  async waitFor(sequence: number, signal?: AbortSignal): Promise<void> {
+    if (sequence <= this.#published) return;
+    signal?.throwIfAborted();
+    if (this.#endedBy) throw this.#endedBy;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiter: Waiter = { sequence, resolve, reject };
+    this.#waiters.push(waiter);
+    const giveUp = () => this.#giveUp(waiter, signal?.reason);
+    signal?.addEventListener('abort', giveUp, { once: true });
+    try {
+      await promise;
+    } finally {
+      signal?.removeEventListener('abort', giveUp);
+    }
   }
 
   publish(sequence: number): void {
@@ -47,7 +55,9 @@ export class IndexProgress {
     this.publish(sequence);
   }
 
-  rejectAll(error: unknown): void {
+  /** Nothing is published any more. */
+  end(error: Error): void {
+    this.#endedBy = error;
     for (const waiter of this.#waiters.splice(0)) waiter.reject(error);
   }
 

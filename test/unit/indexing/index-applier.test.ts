@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { getEventListeners } from 'node:events';
 import { UnwrittenCheckpointError } from '../../../src/engine/engine-error.ts';
 import type { ApplierOptions } from '../../../src/indexing/applier/applier-deps.ts';
 import { smallPageBytes } from '../../../src/indexing/applier/coalesce-pages.ts';
@@ -640,5 +641,17 @@ describe('an index applier', () => {
     const closed = bench.applier.close();
     await expect(waited).rejects.toThrow('closed');
     await closed;
+    await expect(bench.applier.waitFor(99)).rejects.toThrow('closed');
+  });
+
+  test('a wait that is over leaves nothing behind at its signal', async () => {
+    const bench = new Bench();
+    await settle();
+    const { signal } = new AbortController();
+    const waits = [bench.applier.waitFor(1, signal), bench.applier.whenReplayed(signal)];
+    bench.write();
+    await Promise.all(waits);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    await bench.applier.close();
   });
 });
