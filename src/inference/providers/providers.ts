@@ -153,7 +153,12 @@ export class Providers {
           isService: true,
         });
       default:
-        return new OpenAiProvider({ client: client(path), batch: batch(openAiBatch), isService: false });
+        return new OpenAiProvider({
+          client: client(path),
+          batch: batch(openAiBatch),
+          isService: false,
+          isOpenAi: provider === 'openai' && resolved.isOfficial,
+        });
     }
   }
 

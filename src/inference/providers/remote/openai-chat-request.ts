@@ -29,20 +29,23 @@ interface ChatServer {
   readonly name: string;
   /** It is another server like this one, and knows every member. */
   readonly isService: boolean;
+  /** It is that of OpenAI, whose newer models refuse `max_tokens`, the name that all others know. */
+  readonly isOpenAi?: boolean;
 }
 
 /**
  * A request in the shape of `POST /chat/completions`. What is as usual is left out: not every server knows every member. Members
  * that only some servers know have the names that these give them, and are refused by the others.
  */
-export function chatBody(request: GenerationRequest, { name, isService }: ChatServer): Record<string, unknown> {
+export function chatBody(request: GenerationRequest, server: ChatServer): Record<string, unknown> {
+  const { name, isService, isOpenAi = false } = server;
   const { model, tokensMax, choices, stop, prompt } = request;
   if (prompt !== undefined) throw new ServiceError('model_not_supported', 'this provider takes messages, not a prompt');
   if (!isService) refuseOtherMembers(name, request, shared);
   return {
     model,
     messages: request.messages.map(messageBody),
-    ...changed(tokensMax, undefined, 'max_tokens'),
+    ...changed(tokensMax, undefined, isOpenAi ? 'max_completion_tokens' : 'max_tokens'),
     ...changed(choices, 1, 'n'),
     ...(stop.length > 0 && { stop }),
     ...samplingBody(request.sampling),

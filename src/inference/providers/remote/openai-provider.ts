@@ -21,6 +21,8 @@ interface OpenAiProviderDeps {
   readonly batch: BatchBounds;
   /** It is another server like this one, which knows tasks and reranks. */
   readonly isService: boolean;
+  /** It is that of OpenAI, not one that speaks its protocol. */
+  readonly isOpenAi?: boolean;
 }
 
 /** Of OpenAI's own service: 300,000 tokens in one request, which texts of the least favourable kind stay below. */
@@ -105,9 +107,9 @@ export class OpenAiProvider implements Provider {
     request: GenerationRequest,
     { signal, priority, onPiece }: InferenceCall & Pick<GenerationOptions, 'onPiece'>,
   ): Promise<readonly GenerationOutput[]> {
-    const { client, isService } = this.#deps;
+    const { client, isService, isOpenAi = false } = this.#deps;
     const call = { signal, priority, tokens: 0 };
-    const body = chatBody(request, { name: client.name, isService });
+    const body = chatBody(request, { name: client.name, isService, isOpenAi });
     if (onPiece === undefined) {
       return await client.post('/chat/completions', body, call, (answer) => readChat(client, answer, request.choices));
     }

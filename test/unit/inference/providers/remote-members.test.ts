@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { type GenerationRequest, generationRequest } from '../../../../src/inference/generation/generation-request.ts';
 import type { OutputDelta } from '../../../../src/inference/generation/output-parser.ts';
 import { textMessage } from '../../../../src/inference/generation/prompt/chat-message.ts';
+import { chatBody } from '../../../../src/inference/providers/remote/openai-chat-request.ts';
 import type { ServiceError } from '../../../../src/protocol/service-error.ts';
 import { readProviderConfig } from '../../../../src/provider-config/provider-config.ts';
 import { ModelService, openProviders, providerCall } from '../../../support/providers/model-service.ts';
@@ -86,6 +87,12 @@ describe('a member of a generation reaches a server of the protocol of OpenAI:',
   ])('%s', async (_name, given, expected) => {
     const messages = [{ role: 'user', content: 'hello' }];
     expect(await sent('openai', given)).toEqual({ model: 'm', messages, ...expected });
+  });
+
+  test('the most tokens by the name that the server knows: that of OpenAI alone has another', async () => {
+    expect(await sent('openai', { tokensMax: 9 })).toMatchObject({ max_tokens: 9 });
+    const body = chatBody(request({ tokensMax: 9 }), { name: 'openai', isService: false, isOpenAi: true });
+    expect([body.max_completion_tokens, body.max_tokens]).toEqual([9, undefined]);
   });
 
   test('and what only servers like this one know, reaches those', async () => {
