@@ -232,6 +232,11 @@ describe('the chunks of a document', () => {
     for (const dotted of ['_chunks.parts_chunks', '_chunks.parts']) {
       expect((await lookup('pieces', dotted))._chunks).toEqual(_chunks as Chunks);
     }
+    const contents = { parts_chunks: chunks.map(({ _content }) => ({ _content })) };
+    for (const name of ['parts_chunks', 'parts', '*']) {
+      expect((await lookup('pieces', `_chunks.${name}._content`))._chunks as object).toEqual(contents);
+      expect(await lookup('pieces', `text,_chunks,-_chunks.${name}`)).toEqual({ text } as object);
+    }
     expect(await lookup('pieces', '*')).toEqual({ text } as object);
     const scanned = await server.send<string>('POST', '/db/v1/tables/pieces/lookup', { fields: ['_chunks'] });
     expect(JSON.stringify(scanned.body)).toContain('leek soup');

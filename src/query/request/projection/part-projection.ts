@@ -34,9 +34,6 @@ type ReadDocument = { readonly ordinal: number; readonly sequence: number; reado
 /** Of a hit, the chunk that each index found it by. */
 type BestChunks = ReadonlyMap<string, number> | undefined;
 
-/** The text of an artifact in an answer. */
-type Render = (definition: ArtifactDefinition, body: Uint8Array) => string;
-
 interface ProjectionScope {
   readonly indexes: readonly ServingIndex[];
   readonly artifacts: readonly ArtifactDefinition[];
@@ -51,6 +48,7 @@ interface ProjectionScope {
 /** Vectors and chunks are shown by the server, not stored in documents: this reads those that a projection names. */
 export class PartProjection {
   /** The part and the name of each member, in the order of the answer; indexes over one enrichment share its part. */
+  readonly #projection: Projection;
   readonly #vectors: readonly (readonly [partId: number, name: string])[];
   readonly #chunks: ReadonlyMap<number, ChunkedIndex>;
   /** Those of which the chunks are shown, and those that are shown themselves. */
@@ -59,11 +57,13 @@ export class PartProjection {
   readonly #scope: ProjectionScope;
 
   private constructor(
+    projection: Projection,
     vectors: readonly (readonly [partId: number, name: string])[],
     chunks: ReadonlyMap<number, ChunkedIndex>,
     made: Record<'chunkSets' | 'artifacts', readonly ArtifactDefinition[]>,
     scope: ProjectionScope,
   ) {
+    this.#projection = projection;
     this.#chunkSets = made.chunkSets;
     this.#artifacts = made.artifacts;
     this.#vectors = vectors;
@@ -76,22 +76,19 @@ export class PartProjection {
     if (projection.isWhole) return undefined;
     const vectors = scope.indexes.flatMap(({ name, definition }): [number, string][] => {
       // The parts of other kinds of indexes are not vectors.
-      return isVectorIndex(definition) && projection.showsVectors(name)
-        ? [[definition.partId, JSON.stringify(name)]]
-        : [];
+      return isVectorIndex(definition) && projection.showsVectors(name) ? [[definition.partId, name]] : [];
     });
     const chunks = scope.indexes.flatMap((index) => {
       const chunked = chunkedIndex(index);
-      const shows = (chunks: string) => projection.showsChunks(chunks);
-      return chunked && (shows(chunked.chunksName) || shows(chunked.name)) ? [chunked] : [];
+      return chunked && projection.showsChunks(namesOf(chunked)) ? [chunked] : [];
     });
     const artifacts = scope.artifacts.filter(({ name }) => projection.showsArtifact(name));
     const chunkSets = scope.artifacts.filter(
-      ({ name, config }) => config.kind === 'chunk' && projection.showsChunks(name),
+      ({ name, config }) => config.kind === 'chunk' && projection.showsChunks([name]),
     );
     if (vectors.length + chunks.length + artifacts.length + chunkSets.length === 0) return undefined;
     const byPart = new Map(chunks.map((index) => [index.definition.partId, index]));
-    return new PartProjection(vectors, byPart, { artifacts, chunkSets }, scope);
+    return new PartProjection(projection, vectors, byPart, { artifacts, chunkSets }, scope);
   }
 
   /** The shown parts of documents that were read before; of a document that chunks have found, those chunks alone. */
@@ -142,9 +139,9 @@ export class PartProjection {
   }
 
   #render(bodies: ReadonlyMap<number, Uint8Array>, document: ReadDocument, best: BestChunks): ShownParts {
-    const vectors = this.#vectors.flatMap(([partId, name]) => {
+    const vectors = this.#vectors.map(([partId, name]) => {
       const body = bodies.get(partId);
-      return body ? [`${name}:${renderVector(body)}`] : [];
+      return this.#shown('_embeddings', [name], body && renderVector(body));
     });
     const hasChunks = this.#chunks.size + this.#chunkSets.length > 0;
     const body = !hasChunks || 'text' in document ? '' : decoder.decode(document.body);
@@ -152,25 +149,30 @@ export class PartProjection {
     const { templates } = this.#scope;
     const chunks = [...this.#chunks].map(([partId, index]) => {
       const rendered = renderChunks(bodies.get(partId), written, { index, number: best?.get(index.name), templates });
-      return `${JSON.stringify(index.chunksName)}:${rendered}`;
+      return this.#shown('_chunks', namesOf(index), rendered);
     });
-    const rendered = (definitions: readonly ArtifactDefinition[], render: Render) =>
-      definitions.flatMap((definition) => {
-        const body = bodies.get(definition.partId);
-        return body ? [`${JSON.stringify(definition.name)}:${render(definition, body)}`] : [];
-      });
     const bestOf = (chunkSet: ArtifactDefinition) => this.#indexesOver(chunkSet).map((index) => best?.get(index));
-    const showChunks: Render = (chunkSet, body) => {
+    const chunkSets = this.#chunkSets.map((chunkSet) => {
       const number = bestOf(chunkSet).find((each) => each !== undefined);
-      return renderChunkSet(body, { ...written, parts: bodies }, chunkSet, { number, templates });
-    };
-    chunks.push(...rendered(this.#chunkSets, showChunks));
-    const artifacts = rendered(this.#artifacts, (artifact, body) => shownArtifactOf(artifact, document.key, body));
+      const body = bodies.get(chunkSet.partId);
+      const rendered = body && renderChunkSet(body, { ...written, parts: bodies }, chunkSet, { number, templates });
+      return this.#shown('_chunks', [chunkSet.name], rendered);
+    });
+    const artifacts = this.#artifacts.map((artifact) => {
+      const body = bodies.get(artifact.partId);
+      return this.#shown('_artifacts', [artifact.name], body && shownArtifactOf(artifact, document.key, body));
+    });
     return {
-      artifacts: artifacts.length === 0 ? undefined : `{${artifacts.join(',')}}`,
-      embeddings: vectors.length === 0 ? undefined : `{${vectors.join(',')}}`,
-      chunks: chunks.length === 0 ? undefined : `{${chunks.join(',')}}`,
+      artifacts: objectOf(artifacts),
+      embeddings: objectOf(vectors),
+      chunks: objectOf([...chunks, ...chunkSets]),
     };
+  }
+
+  /** A member of `member` under the first of its names, with what the projection shows of it; empty for nothing. */
+  #shown(member: string, names: readonly string[], value: string | undefined): string {
+    const shown = value === undefined ? '' : this.#projection.applyToPart(member, names, value);
+    return shown === '' ? '' : `${JSON.stringify(names[0])}:${shown}`;
   }
 
   /**
@@ -203,6 +205,17 @@ export class PartProjection {
     await forEachYielding(Math.ceil(hits.length / sliceHits), load, 1);
     return { shown, damaged };
   }
+}
+
+/** The names of the chunks of an index: the one that they are shown by, and that of the index. */
+function namesOf({ chunksName, name }: ChunkedIndex): readonly string[] {
+  return [chunksName, name];
+}
+
+/** The JSON text of an object with these members, of which some may be empty; undefined for one without any. */
+function objectOf(members: readonly string[]): string | undefined {
+  const given = members.filter((member) => member !== '');
+  return given.length === 0 ? undefined : `{${given.join(',')}}`;
 }
 
 function chunkedIndex({ name, definition }: ServingIndex): ChunkedIndex | undefined {

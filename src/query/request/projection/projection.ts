@@ -16,10 +16,10 @@ export interface Projection {
   showsVectors(indexName: string): boolean;
   /** Whether the artifact of this name is shown; it is not part of the stored document. */
   showsArtifact(name: string): boolean;
-  /** Whether the chunks of this name, of the embedded text of the document, are shown; they are not part of it either. */
-  showsChunks(name: string): boolean;
-  /** The JSON text of what is shown of one of `hiddenByDefault`, made from that of all its shown names; empty for nothing. */
-  applyToPart(member: string, text: string): string;
+  /** Whether the chunks of these names, of the embedded text of the document, are shown; they are not part of it either. */
+  showsChunks(names: readonly string[]): boolean;
+  /** The JSON text of what is shown of a value that one of `hiddenByDefault` has under these names; empty for nothing. */
+  applyToPart(member: string, names: readonly string[], text: string): string;
 }
 
 /** The meaning of a position in a document for a list of paths. */
@@ -48,7 +48,7 @@ const whole: Projection = {
   showsVectors: () => false,
   showsChunks: () => false,
   showsArtifact: () => false,
-  applyToPart: (_, text) => text,
+  applyToPart: (_, _names, text) => text,
 };
 const empty: Projection = { ...whole, isWhole: false, isEmpty: true, apply: () => '{}' };
 
@@ -80,20 +80,25 @@ export function compileProjection(fields: readonly string[] | undefined): Projec
   }
   const chosen = [included];
   const left = excluded.children.size === 0 && !excluded.any ? [] : [excluded];
-  const reached = (root: PathNode, member: string, name: string) => follow(follow([root], member), name);
-  const shows = (member: string, name: string) =>
-    reached(included, member, name).length > 0 && !hasEnd(reached(excluded, member, name));
+  const reached = (root: PathNode, member: string, names: readonly string[]) => {
+    const within = follow([root], member);
+    return names.flatMap((name) => follow(within, name));
+  };
+  const shows = (member: string, names: readonly string[]) =>
+    reached(included, member, names).length > 0 && !hasEnd(reached(excluded, member, names));
   const choosesInParts = fields.some(leadsIntoParts);
   return {
     isWhole: false,
     isEmpty: false,
     apply: (document) => projectObject(document, skipSpace(document, 0), chosen, left).text || '{}',
     showsTimestamp: included.children.has(timestampName) && !excluded.children.has(timestampName),
-    showsVectors: (indexName) => shows('_embeddings', indexName) && hasEnd(reached(included, '_embeddings', indexName)),
-    showsChunks: (name) => shows('_chunks', name),
-    showsArtifact: (name) => shows('_artifacts', name),
-    applyToPart: (member, text) =>
-      choosesInParts ? projectObject(text, 0, follow(chosen, member), follow(left, member)).text : text,
+    showsVectors: (name) => shows('_embeddings', [name]) && hasEnd(reached(included, '_embeddings', [name])),
+    showsChunks: (names) => shows('_chunks', names),
+    showsArtifact: (name) => shows('_artifacts', [name]),
+    applyToPart: (member, names, text) => {
+      if (!choosesInParts) return text;
+      return projectValue(text, 0, reached(included, member, names), reached(excluded, member, names)).text;
+    },
   };
 }
 
@@ -130,10 +135,7 @@ export function shownDocument(
     shown = withMember(shown, timestampName, `"${new Date(writtenMs).toISOString()}"`);
   }
   const parts = { _artifacts: artifacts, _chunks: chunks, _embeddings: embeddings };
-  for (const [member, text] of Object.entries(parts)) {
-    const part = text === undefined ? '' : projection.applyToPart(member, text);
-    if (part !== '') shown = withMember(shown, member, part);
-  }
+  for (const [member, text] of Object.entries(parts)) if (text) shown = withMember(shown, member, text);
   return shown;
 }
 
