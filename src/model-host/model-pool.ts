@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { abortable } from '../lib/concurrency/abortable.ts';
 import { RunningTime } from '../lib/running-time.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import type { LoadedInfo } from './backend.ts';
@@ -359,14 +360,4 @@ export class ModelPool {
 function isSameModel(loaded: HostSpec, wanted: HostSpec): boolean {
   if (!('name' in loaded && 'name' in wanted)) return true;
   return Bun.deepEquals([loaded.model, loaded.predictor], [wanted.model, wanted.predictor]);
-}
-
-function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise;
-  if (signal.aborted) return Promise.reject(signal.reason);
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

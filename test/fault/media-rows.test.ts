@@ -260,6 +260,14 @@ describe('M03: answers that are too much', () => {
     expect(left).rejects.toThrow('the client left');
   });
 
+  test('a name server that says nothing is waited for up to the deadline', async () => {
+    const clock = new FakeClock();
+    const from = open({ clock, resolve: () => new Promise(() => undefined) });
+    const slow = refusal(get(from, url()));
+    await clock.advance(30_000);
+    expect(await slow).toEqual(['media_fetch_failed', 'image could not be fetched within 30000 ms']);
+  });
+
   test('a slow answer that would end with its connection is not taken for a whole one', async () => {
     const clock = new FakeClock();
     const from = open({ clock });

@@ -1,6 +1,7 @@
 import { type IncomingMessage, type RequestOptions, request as requestPlain } from 'node:http';
 import { request as requestSecure } from 'node:https';
 import type { Clock } from '../../lib/clock.ts';
+import { abortable } from '../../lib/concurrency/abortable.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { isPublicAddress, isPublicName, literalAddress } from './public-address.ts';
 
@@ -71,7 +72,9 @@ export class MediaFetcher {
   async #follow(first: string, bytesMax: number, where: string, signal: AbortSignal): Promise<FetchedMedia> {
     let url = this.#checked(first, undefined, where);
     for (let hop = 0; hop <= redirectsMax; hop += 1) {
-      const answer = await this.#get(url, await this.#addressesOf(url, where), signal);
+      // A name server that is silent is waited for no longer than a host.
+      const addresses = await abortable(this.#addressesOf(url, where), signal);
+      const answer = await this.#get(url, addresses, signal);
       const { statusCode: status = 0, headers } = answer;
       if (!redirects.includes(status)) return await readAnswer(answer, bytesMax, where, signal);
       answer.destroy();

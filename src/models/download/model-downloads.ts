@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts';
+import { abortable } from '../../lib/concurrency/abortable.ts';
 import { aborted, type Service } from '../../lib/concurrency/supervise.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { CatalogueEntry } from '../../protocol/models/catalogue-entry.ts';
@@ -89,7 +90,7 @@ export class ModelDownloads implements ModelSource, Service {
       if (download === undefined) throw error;
       if (onProgress !== undefined) download.listeners.add(onProgress);
       try {
-        await (signal === undefined ? download.ended : untilAborted(download.ended, signal));
+        await abortable(download.ended, signal);
       } finally {
         if (onProgress !== undefined) download.listeners.delete(onProgress);
       }
@@ -173,15 +174,6 @@ export class ModelDownloads implements ModelSource, Service {
     download.share = share;
     for (const listener of download.listeners) listener({ received: event.received, total: event.total });
   }
-}
-
-function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    if (signal.aborted) return leave();
-    signal.addEventListener('abort', leave, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
-  });
 }
 
 /** As fast as it went so far; clients give up on waits of more than a minute. */
