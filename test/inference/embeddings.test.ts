@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { cpSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { limits } from '../../src/config/limits.ts';
@@ -30,6 +30,10 @@ beforeAll(async () => {
   cpSync(`${fixtures}tiny-sparse`, join(directory.path, 'embedders/unread-sparse'), { recursive: true });
   const prefixes = { query: 'the king ', instruction: 'a {instruction} . ' };
   writeFileSync(join(directory.path, 'embedders/prefixed/manifest.json'), JSON.stringify({ prefixes }));
+  const bare = join(directory.path, 'embedders/bare');
+  cpSync(`${fixtures}tiny-bert`, bare, { recursive: true });
+  const tokenizer = JSON.parse(readFileSync(join(bare, 'tokenizer.json'), 'utf8'));
+  writeFileSync(join(bare, 'tokenizer.json'), JSON.stringify({ ...tokenizer, post_processor: null }));
   server = await startTestServer({ set: { '--models-dir': directory.path, '--allow-downloads': 'false' } });
 });
 
@@ -57,6 +61,16 @@ function expectNear(found: ArrayLike<number>, wanted: readonly number[]): void {
 }
 
 describe('POST /ai/v1/embeddings', () => {
+  test('names a text of which a model without marks reads nothing, and reads the others', async () => {
+    const input = ['a cat', ' ', 'the king'];
+    expect(await refusal({ model: 'bare', input })).toEqual([
+      400,
+      expect.stringContaining('input 1: the input has no tokens'),
+    ]);
+    const { status, body } = await send({ model: 'bare', input, error_policy: 'continue' });
+    expect([status, body.data.length, body.errors]).toMatchObject([200, 2, [{ index: 1, code: 'invalid_request' }]]);
+  });
+
   test('says what the model says elsewhere, alone and among longer texts', async () => {
     const { status, headers, body } = await send({ input: dense.text });
     expect(status).toBe(200);

@@ -175,7 +175,8 @@ function encodeText(
     const message = contextOverflow(contextTokens, `the input has ${plain.length + marks}`);
     return { code: 'context_length_exceeded', message };
   }
-  return given ? { ids: Int32Array.from(kept), types: new Int32Array(kept.length) } : tokenizer.framed(kept);
+  const made = given ? { ids: Int32Array.from(kept), types: new Int32Array(kept.length) } : tokenizer.framed(kept);
+  return made.ids.length > 0 ? made : { code: 'invalid_request', message: 'the input has no tokens' };
 }
 
 function denseResult(
