@@ -81,6 +81,22 @@ describe('media of a template', () => {
     expect(await sizeOf(image)).toEqual({ width: 64, height: 32, format: 'png', mediaType: 'image/png' });
   });
 
+  test('that are long PDF hold up no other document', async () => {
+    const spec = { backend: 'document', settings } as const;
+    const ended: string[] = [];
+    const lines = Array.from({ length: 900 }, (_, at) => `page ${at}`);
+    await pool().run(spec, 'readHtml', { html: page, name: 'a page' });
+    await Promise.all([
+      pool()
+        .run(spec, 'readPdf', { file: pdfOf(...lines), name: 'a file', charsMax: 100_000 })
+        .then(({ text }) => ended.push(text.slice(-8))),
+      pool()
+        .run(spec, 'readHtml', { html: page, name: 'a page' })
+        .then(({ title }) => ended.push(title)),
+    ]);
+    expect(ended).toEqual(['On tea', 'page 899']);
+  });
+
   test('that are HTML are what there is to read in it', async () => {
     const [text] = await resolve(open(), '{{media url=html}}', { html: dataUri('text/html', page) });
     expect(text).toStartWith(`On tea\n${article}\n${article}`);

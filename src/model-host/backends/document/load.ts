@@ -3,8 +3,9 @@ import { Readability } from '@mozilla/readability';
 import { Parser } from 'htmlparser2';
 import { parseHTML } from 'linkedom';
 import sharp from 'sharp';
+import { yieldToEventLoop } from '../../../lib/concurrency/yield-to-event-loop.ts';
 import { ServiceError } from '../../../protocol/service-error.ts';
-import type { LoadBackend } from '../../backend.ts';
+import type { LoadBackend, OperationContext } from '../../backend.ts';
 import type { DocumentReaderSpec } from '../../model-spec.ts';
 import type {
   ReadHtmlInput,
@@ -45,7 +46,8 @@ export const load: LoadBackend<DocumentReaderSpec> = async (spec) => {
   return {
     info: {},
     handlers: {
-      readPdf: ({ file, name, charsMax }: ReadPdfInput) => withPdf(file, name, (pdf) => readPdf(pdf, charsMax)),
+      readPdf: ({ file, name, charsMax }: ReadPdfInput, context) =>
+        withPdf(file, name, (pdf) => readPdf(pdf, charsMax, context)),
       showPdf: ({ file, name, edgeMax }: ShowPdfInput) => withPdf(file, name, (pdf) => showPdf(pdf, name, edgeMax)),
       readHtml: (input: ReadHtmlInput) => Promise.resolve(readHtml(input)),
     },
@@ -53,7 +55,11 @@ export const load: LoadBackend<DocumentReaderSpec> = async (spec) => {
   };
 };
 
-function readPdf(pdf: Pdf, charsMax: number): ReadPdfResult {
+async function readPdf(
+  pdf: Pdf,
+  charsMax: number,
+  { signal, progress }: OperationContext<'readPdf'>,
+): Promise<ReadPdfResult> {
   const pages = pdf.getPageCount();
   const texts: string[] = [];
   let chars = 0;
@@ -61,6 +67,9 @@ function readPdf(pdf: Pdf, charsMax: number): ReadPdfResult {
     const text = pdf.getPage(at).getText().replaceAll('\r\n', '\n').trim();
     chars += text.length;
     if (text !== '') texts.push(text);
+    progress();
+    await yieldToEventLoop();
+    signal.throwIfAborted();
   }
   return { text: texts.join('\n\n').slice(0, charsMax), pages };
 }

@@ -12,7 +12,7 @@ import { openProbed } from '../probed-session.ts';
 import { logChance, SequenceDecoder } from '../sequence-decoder.ts';
 import { TextTokenizer } from '../text/text-tokenizer.ts';
 import { type MelOptions, MelSpectrogram } from './mel-spectrogram.ts';
-import { resampled, wavSamples } from './wav-samples.ts';
+import { resampled, resampledLength, wavSamples } from './wav-samples.ts';
 
 interface Transcriber {
   readonly encoder: OnnxSession;
@@ -95,13 +95,15 @@ async function transcribe(
   const { encoder, decoder, tokenizer, hearing, mel, languages, silence, task } = transcriber;
   let spoken = language === undefined ? undefined : knownLanguage(languages, language);
   const marks = task(translate);
-  const samples = resampled(wavSamples(audio), hearing.rate);
+  const sound = wavSamples(audio);
+  const length = resampledLength(sound, hearing.rate);
   const segments: SpokenSegment[] = [];
   let tokens = 0;
   let truncated = false;
-  for (let at = 0; at < samples.length; at += hearing.span) {
+  for (let at = 0; at < length; at += hearing.span) {
+    const end = Math.min(at + hearing.span, length);
     const span = new Float32Array(hearing.span);
-    span.set(samples.subarray(at, at + hearing.span));
+    span.set(resampled(sound, hearing.rate, at, end));
     const features = featureTensor(mel.of(span), hearing.bands, hearing.span / hearing.hop);
     context.progress();
     await yieldToEventLoop();
@@ -118,7 +120,6 @@ async function transcribe(
     const mark = spoken === undefined ? [] : [languages.get(spoken) ?? []].flat();
     const written = await decoder.write(feeds, [...start, ...mark, ...marks], tokensMaxOfSpan, context);
     const text = tokenizer.decode(written.tokens).trim();
-    const end = Math.min(at + hearing.span, samples.length);
     const count = written.tokens.length + (written.truncated ? 0 : 1);
     const meanLogprob = written.logprob / Math.max(1, count);
     const times = { start: at / hearing.rate, end: end / hearing.rate };
@@ -127,7 +128,7 @@ async function transcribe(
     truncated ||= written.truncated;
   }
   const text = segments.map((each) => each.text).join(' ');
-  return { text, truncated, language: spoken, tokens, segments, duration: samples.length / hearing.rate };
+  return { text, truncated, language: spoken, tokens, segments, duration: length / hearing.rate };
 }
 
 function featureTensor(features: Float32Array, bands: number, frames: number): Tensor {

@@ -50,14 +50,22 @@ function refuse(reason: string): never {
   throw new ServiceError('invalid_media', `the sound is no WAV file that can be read: ${reason}`);
 }
 
-/** The same sound with another number of samples a second: a windowed sinc over sixteen zero crossings each side. */
-export function resampled({ rate, data }: Samples, wanted: number): Float32Array {
-  if (rate === wanted) return data;
+/** Samples of the sound with another number of them a second. */
+export function resampledLength({ rate, data }: Samples, wanted: number): number {
+  return Math.floor((data.length * wanted) / rate);
+}
+
+/**
+ * A part of the sound with another number of samples a second, counted in those, the end exclusive: a windowed sinc over
+ * sixteen zero crossings each side.
+ */
+export function resampled({ rate, data }: Samples, wanted: number, start: number, end: number): Float32Array {
+  if (rate === wanted) return data.subarray(start, end);
   const cutoff = Math.min(1, wanted / rate);
   const reach = 16 / cutoff;
-  const result = new Float32Array(Math.floor((data.length * wanted) / rate));
+  const result = new Float32Array(end - start);
   for (let at = 0; at < result.length; at += 1) {
-    const centre = (at * rate) / wanted;
+    const centre = ((start + at) * rate) / wanted;
     const first = Math.max(0, Math.ceil(centre - reach));
     const last = Math.min(data.length - 1, Math.floor(centre + reach));
     let sum = 0;
