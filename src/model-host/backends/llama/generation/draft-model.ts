@@ -74,16 +74,19 @@ export class DraftModel {
           if (slot === undefined && this.#slots.anyFree) slot = await this.#slots.take(tokens, cache);
           return slot === undefined ? [] : await this.#draft(slot, tokens, count, signal);
         }),
-      release: () => {
-        if (slot !== undefined) this.#slots.release(slot, cache !== undefined);
-      },
+      release: () =>
+        void this.#tasks.run('draft', async () => {
+          if (slot !== undefined) this.#slots.release(slot, cache !== undefined);
+        }),
     };
   }
 
   async close(): Promise<void> {
-    this.#sampler.dispose();
-    await this.#context.dispose();
-    await this.#model.dispose();
+    await this.#tasks.run('draft', async () => {
+      this.#sampler.dispose();
+      await this.#context.dispose();
+      await this.#model.dispose();
+    });
   }
 
   async #draft(
