@@ -69,7 +69,7 @@ async function contentOf(
 
 function comparedOf(content: readonly TemplateContent[], key: string): ComparedDocument | undefined {
   const texts = content.filter((part) => typeof part === 'string');
-  const text = texts.join('').slice(0, limits.rerankTextCharsMax);
+  const text = texts.join('').slice(0, limits.rerankTextCharsMax).toWellFormed();
   const images = content.flatMap((part, at): MediaReference[] => {
     if (typeof part === 'string') return [];
     const where = `document ${key}: part ${at + 1} of the template`;

@@ -4,7 +4,7 @@ import type { TemplateMedia, TemplateMedium } from '../../enrichment/media/templ
 import type { Templates } from '../../enrichment/template/templates.ts';
 import { isVectorIndex, type VectorIndexDefinition } from '../../index-kinds/all-kinds.ts';
 import { faultOf } from '../../inference/providers/client/fault.ts';
-import { must } from '../../lib/assert.ts';
+import { assert, must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { ProviderConfig } from '../../provider-config/provider-config.ts';
 import type { CursorScope, CursorSeal } from '../execution/page-cursor.ts';
@@ -128,7 +128,8 @@ async function embedFor(
   const signal = scope.signal();
   try {
     const vector = await embeddings.embed(embedder, text, scope.caller.requestId, signal);
-    return fitting(vector, vectorIndexOf(definition));
+    assert(isVectorIndex(definition), 'a text for an index without vectors');
+    return fitting(vector, definition);
   } catch (error) {
     throw signal.aborted ? error : embeddingFailure(error, name);
   }
@@ -149,11 +150,6 @@ function fitting(vector: QueryVector, index: VectorIndexDefinition): Uint8Array 
     if (!(error instanceof ServiceError)) throw error;
     throw new ServiceError('upstream_refused', error.message, { cause: error });
   }
-}
-
-function vectorIndexOf(definition: Parameters<typeof isVectorIndex>[0]): VectorIndexDefinition {
-  if (isVectorIndex(definition)) return definition;
-  throw new ServiceError('internal', 'a text for an index without vectors');
 }
 
 /** A fault of the text is the request's; one of the provider passes, or has to be repaired by who made the index. */

@@ -12,8 +12,7 @@ const sparseForms = '{"indices", "values"}, {"packed_indices", "packed_values"},
 
 /** The bytes of a query vector, as the engine reads it for this index. Fails with `invalid_query` naming `where`. */
 export function readQueryVector(value: unknown, index: VectorIndexDefinition, where: string): Uint8Array {
-  const read = readers[index.kind] as (value: unknown, index: VectorIndexDefinition, where: string) => Uint8Array;
-  return read(value, index, where);
+  return index.kind === 'dense' ? readDenseVector(value, index, where) : readSparseVector(value, index, where);
 }
 
 /** The same for a vector that the embedder of the index has made. Fails with `invalid_query` where it does not fit the index. */
@@ -29,11 +28,6 @@ export function bytesOfEmbedding(
   }
   throw invalidQuery(where, `index "${index.name}" is ${index.kind}, and its embedder makes other vectors`);
 }
-
-const readers = { dense: readDenseVector, sparse: readSparseVector } satisfies Record<
-  VectorIndexDefinition['kind'],
-  unknown
->;
 
 /**
  * The bytes of a query vector for a dense index: its float32 values, little-endian.
