@@ -6,13 +6,15 @@ use crate::expression::Expression;
 
 /// Parentheses inside each other.
 const DEPTH_MAX: usize = 200;
+/// Repetitions of repetitions, without parentheses between them.
+const STACKED_MAX: usize = 2;
 const REPETITIONS_MAX: u32 = 2_000;
 const CODE_MAX: u32 = 0x10_FFFF;
 
-/// The rules that a text defines, in its order.
+/// The rules that a text defines, in its order, by the numbers that `Expression::Rule` holds.
 pub struct Definitions {
-    pub bodies: Vec<(String, Expression)>,
-    /// Names of rules by the number that `Expression::Rule` holds.
+    pub bodies: Vec<(usize, Expression)>,
+    /// Each once; that of number 0 first.
     pub names: Vec<String>,
 }
 
@@ -40,12 +42,12 @@ impl<'t> Reader<'t> {
                 Some(name) => name,
                 None => return Err(self.unexpected()),
             };
-            self.number_of(&name);
+            let number = self.number_of(&name);
             let body = self.choice()?;
             if self.peek().is_some() && self.begins_definition_ahead().is_none() {
                 return Err(self.unexpected());
             }
-            bodies.push((name, body));
+            bodies.push((number, body));
         }
         Ok(Definitions { bodies, names: self.names })
     }
@@ -60,11 +62,17 @@ impl<'t> Reader<'t> {
 
     fn sequence(&mut self) -> Read<Expression> {
         let mut parts: Vec<Expression> = Vec::new();
+        let mut stacked = 0;
         loop {
             self.skip_blank();
-            match self.peek() {
+            let next = self.peek();
+            stacked = if matches!(next, Some('*' | '+' | '?' | '{')) { stacked + 1 } else { 0 };
+            match next {
                 None | Some('|' | ')') => break,
                 Some('*' | '+' | '?' | '{') => {
+                    if stacked > STACKED_MAX {
+                        return Err(self.fault(&format!("more than {STACKED_MAX} repetitions of one another")));
+                    }
                     let Some(last) = parts.pop() else { return Err(self.fault("a repetition has nothing to repeat")) };
                     let (least, most) = self.bounds()?;
                     parts.push(Expression::Repeat(Box::new(last), least, most));

@@ -10,6 +10,5 @@ mod lark;
 mod matcher;
 mod vocabulary;
 
-pub use gbnf::check_gbnf;
 pub use matcher::Matcher;
 pub use vocabulary::{Vocabulary, VocabularyParts};

@@ -215,5 +215,16 @@ mod tests {
             assert!(refusal(gbnf).contains(reason), "{gbnf}: {}", refusal(gbnf));
         }
         assert!(refusal(&format!("root ::= {}", "(".repeat(100_000))).contains("more than 200 parentheses"));
+        for repetition in ["*", "{2}"] {
+            let stacked = format!("root ::= \"a\"{}", repetition.repeat(80_000));
+            assert!(refusal(&stacked).contains("more than 2 repetitions of one another"));
+        }
+    }
+
+    #[test]
+    fn the_deepest_grammar_fits_the_stack_of_a_thread() {
+        let deepest = format!("root ::= {}\"a\"{}", "(".repeat(200), "??)".repeat(200));
+        let outcome = Matcher::new(vocabulary(&[]), &deepest, Vec::new()).map(|_| ()).map_err(|error| error.code);
+        assert!(matches!(outcome, Ok(()) | Err("unsupported_response_format")), "{outcome:?}");
     }
 }
