@@ -9,11 +9,12 @@ pub fn strip_html(html: &str) -> Cow<'_, str> {
     }
     let mut text = String::with_capacity(html.len());
     let mut rest = html;
+    let mut unclosed = [false; HIDDEN.len()];
     while let Some(at) = rest.find(['<', '&']) {
         text.push_str(&rest[..at]);
         rest = &rest[at..];
         if rest.starts_with('<') {
-            match markup_length(rest) {
+            match markup_length(rest, &mut unclosed) {
                 Some(length) => {
                     text.push(' ');
                     rest = &rest[length..];
@@ -40,8 +41,12 @@ pub fn strip_html(html: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Bytes of the comment, element or tag that `rest` starts with; `None` when the `<` is an ordinary character.
-fn markup_length(rest: &str) -> Option<usize> {
+/// Elements whose content is no text.
+const HIDDEN: [(&str, &str); 2] = [("<script", "</script"), ("<style", "</style")];
+
+/// Bytes of the comment, element or tag that `rest` starts with; `None` when the `<` is an ordinary character. `unclosed` notes
+/// which of the hidden elements are not closed any more, so that a text with many of them is not searched for each.
+fn markup_length(rest: &str, unclosed: &mut [bool; HIDDEN.len()]) -> Option<usize> {
     if rest.starts_with("<!--") {
         return Some(rest.find("-->").map_or(rest.len(), |end| end + 3));
     }
@@ -49,13 +54,12 @@ fn markup_length(rest: &str) -> Option<usize> {
     if !(first.is_ascii_alphabetic() || matches!(first, '/' | '!' | '?')) {
         return None;
     }
-    for (open, close) in [("<script", "</script"), ("<style", "</style")] {
-        if starts_with_ignoring_case(rest, open) {
-            let end = find_ignoring_case(rest, close)?;
-            return Some(end + tag_length(&rest[end..]));
-        }
-    }
-    Some(tag_length(rest))
+    let Some(hidden) = HIDDEN.iter().position(|(open, _)| starts_with_element(rest, open)) else {
+        return Some(tag_length(rest));
+    };
+    let end = if unclosed[hidden] { None } else { find_ignoring_case(rest, HIDDEN[hidden].1) };
+    unclosed[hidden] = end.is_none();
+    end.map(|end| end + tag_length(&rest[end..]))
 }
 
 /// Up to the `>` outside of quotes, or everything.
@@ -72,8 +76,11 @@ fn tag_length(rest: &str) -> usize {
     rest.len()
 }
 
-fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
-    text.as_bytes().get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix.as_bytes()))
+/// Whether `text` starts with a tag of this name, and not with that of a longer one.
+fn starts_with_element(text: &str, open: &str) -> bool {
+    let Some((head, behind)) = text.as_bytes().split_at_checked(open.len()) else { return false };
+    let goes_on = behind.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+    head.eq_ignore_ascii_case(open.as_bytes()) && !goes_on
 }
 
 fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! Deadline words and stems, remembered: natural text repeats its words, and a look-up is much cheaper than the stemmer.
+//! Stop words and stems, remembered: natural text repeats its words, and a look-up is much cheaper than the stemmer.
 
 use std::sync::Mutex;
 

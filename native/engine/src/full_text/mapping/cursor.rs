@@ -22,8 +22,11 @@ pub enum SchemaCursor {
 
 impl SchemaCursor {
     pub fn root(schema: &Value) -> Self {
-        let root = Arc::new(schema.clone());
-        Self::Declared { schema: Arc::clone(&root), root, in_all: false }
+        Self::Declared {
+            schema: Arc::new(with_references(schema, schema)),
+            root: Arc::new(schema.clone()),
+            in_all: false,
+        }
     }
 
     /// `None`: no property is declared here, the dynamic rules apply.
@@ -93,7 +96,7 @@ fn declared_child(schema: &Value, root: &Arc<Value>, name: &str, enforced: bool)
     }
 }
 
-/// The schema of `name` in `properties`, `patternProperties`, or in a schema that this one is combined with.
+/// The schema of `name` in `properties`, `patternProperties`, or in a schema that this one is combined with or refers to.
 fn find_property<'a>(schema: &'a Value, root: &'a Value, name: &str, depth: usize) -> Option<&'a Value> {
     if depth > REFERENCES_MAX {
         return None;
@@ -109,15 +112,13 @@ fn find_property<'a>(schema: &'a Value, root: &'a Value, name: &str, depth: usiz
     if by_pattern.is_some() {
         return by_pattern;
     }
-    for keyword in ["allOf", "anyOf", "oneOf"] {
-        let parts = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
-        for part in parts {
-            if let Some(property) = find_property(resolve(part, root), root, name, depth + 1) {
-                return Some(property);
-            }
-        }
-    }
-    None
+    combined_with(schema, root).find_map(|part| find_property(part, root, name, depth + 1))
+}
+
+/// The schemas that apply to the same value as this one.
+fn combined_with<'a>(schema: &'a Value, root: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let lists = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| schema.get(keyword)?.as_array());
+    lists.flatten().chain(referenced(schema, root))
 }
 
 /// As `find_property` finds them.
@@ -130,29 +131,34 @@ fn add_names(schema: &Value, root: &Value, names: &mut Vec<String>, depth: usize
             names.push(name.clone());
         }
     }
-    for keyword in ["allOf", "anyOf", "oneOf"] {
-        for part in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-            add_names(resolve(part, root), root, names, depth + 1);
-        }
+    for part in combined_with(schema, root) {
+        add_names(part, root, names, depth + 1);
     }
 }
 
-fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
-    let mut current = schema;
+fn referenced<'a>(schema: &Value, root: &'a Value) -> Option<&'a Value> {
+    root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
+}
+
+/// A schema with the keywords of those that it refers to; its own go first.
+fn with_references(schema: &Value, root: &Value) -> Value {
+    let (mut all, mut next) = (schema.clone(), referenced(schema, root));
     for _ in 0..REFERENCES_MAX {
-        let Some(reference) = current["$ref"].as_str() else { break };
-        let Some(target) = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer)) else { break };
-        current = target;
+        let (Some(target), Some(keywords)) = (next, all.as_object_mut()) else { break };
+        for (keyword, value) in target.as_object().into_iter().flatten() {
+            keywords.entry(keyword.clone()).or_insert_with(|| value.clone());
+        }
+        next = referenced(target, root);
     }
-    current
+    all
 }
 
 /// A property as its values are seen: references followed, and an array's elements under the array's keywords.
 fn effective(property: &Value, root: &Value) -> Value {
-    let mut current = resolve(property, root).clone();
+    let mut current = with_references(property, root);
     for _ in 0..REFERENCES_MAX {
         let Some(items) = current.get("items").filter(|items| items.is_object()) else { break };
-        let mut element = resolve(items, root).clone();
+        let mut element = with_references(items, root);
         if let (Some(of_element), Some(of_array)) = (element.as_object_mut(), current.as_object()) {
             let keywords = of_array.iter().filter(|(keyword, _)| keyword.starts_with("x-"));
             for (keyword, value) in keywords {

@@ -29,6 +29,8 @@ fn analyzers() {
             vec!["soup", "bread", "cafe"],
         ),
         ("html", "1 < 2 & <!-- no --> yes", vec!["1", "2", "yes"]),
+        ("html", "<style-guide>red</style-guide><SCRIPT>no</SCRIPT\n><style>no</style> tea", vec!["red", "tea"]),
+        ("html", "<script>no</script> an open <script type> tag", vec!["open", "script", "type", "tag"]),
         ("german", "Die Häuser und Katzen", vec!["haus", "katz"]),
         ("french", "les maisons", vec!["maison"]),
         ("search_as_you_type", "The Quick", vec!["the", "quick"]),
@@ -442,4 +444,41 @@ fn every_word_that_a_texts_own_analyzer_keeps_is_asked_for() {
     let index = index_of(declared, &spread);
     assert_eq!(matching(&index, every(None, "die hard")), [0, 1]);
     assert_eq!(matching(&index, every(None, "die hard x")), [1]);
+}
+
+#[test]
+fn a_text_of_scripts_that_are_not_closed_is_read_once() {
+    let started = std::time::Instant::now();
+    assert_eq!(words("html", &"<script <style ".repeat(100_000)).len(), 200_000);
+    // A search for the end of each takes minutes.
+    assert!(started.elapsed() < std::time::Duration::from_secs(20));
+}
+
+#[test]
+fn what_stands_beside_a_reference_holds_too() {
+    let declared = json!({"document_schemas": {"doc": {"schema": {
+        "$ref": "#/$defs/recipe",
+        "properties": {"source": {"$ref": "#/$defs/name", "x-service-index": false}},
+        "$defs": {
+            "name": {"type": "string", "x-service-types": ["keyword"]},
+            "recipe": {"type": "object", "properties": {
+                "title": {"$ref": "#/$defs/name"},
+                "note": {"$ref": "#/$defs/name", "x-service-types": ["text"]},
+                "parts": {"type": "array", "items": {"$ref": "#/$defs/recipe"}}
+            }}
+        }
+    }}}});
+    let document =
+        json!({"title": "Leek Soup", "note": "Serve Hot", "source": "A Book", "parts": [{"title": "Old Bread"}]});
+    for (query, expected) in [
+        (term("title", "Leek Soup"), true),
+        (word("title", "leek"), false),
+        (word("note", "hot"), true),
+        (term("note", "Serve Hot"), false),
+        (term("parts.title", "Old Bread"), true),
+        (word("parts.title", "bread"), false),
+        (term("source", "A Book"), false),
+    ] {
+        assert_eq!(found(declared.clone(), document.clone(), query.clone()), expected, "{query}");
+    }
 }
