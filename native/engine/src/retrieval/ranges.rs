@@ -7,7 +7,7 @@ use tantivy::DocId;
 
 use super::ordinal_cache::{OrdinalCache, SegmentOrdinals};
 use crate::error::EngineError;
-use crate::full_text::{Keys, QueryPlan, RangeView, TextIndex, damaged, open_views};
+use crate::full_text::{Deadline, Keys, QueryPlan, RangeView, TextIndex, damaged, open_views};
 
 /// A document of one of the ranges.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +32,8 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    pub fn of(texts: &[Arc<TextIndex>], plan: &QueryPlan) -> Result<Self, EngineError> {
-        let views = open_views(texts, plan)?;
+    pub fn of(texts: &[Arc<TextIndex>], plan: &QueryPlan, deadline: &Deadline) -> Result<Self, EngineError> {
+        let views = open_views(texts, plan, deadline)?;
         let caches: Vec<Arc<OrdinalCache>> = texts.iter().map(|text| text.ordinals()).collect();
         let ordinals = views
             .iter()

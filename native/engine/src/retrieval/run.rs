@@ -57,8 +57,9 @@ pub fn query_until(
         return Err(EngineError::new("invalid_query", "a query with vector legs is ordered by its scores alone"));
     }
     let started = Instant::now();
-    let ranges = Arc::new(Ranges::of(texts, plan)?);
-    let mut hits = match retrieve(ranges, plan, vectors, query_vectors, deadline) {
+    let ranges = Ranges::of(texts, plan, deadline);
+    let found = ranges.and_then(|ranges| retrieve(Arc::new(ranges), plan, vectors, query_vectors, deadline));
+    let mut hits = match found {
         Err(error) if plan.allows_partial && deadline.is_end_of_time(&error) => {
             Ok(Hits { is_partial: true, ..Hits::default() })
         }

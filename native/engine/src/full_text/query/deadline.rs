@@ -66,6 +66,11 @@ impl Deadline {
         }
     }
 
+    /// What ends the query before its time.
+    pub fn cancel(&self) -> &CancelFlag {
+        &self.cancel
+    }
+
     pub fn is_inline(&self) -> bool {
         self.inline.is_some()
     }

@@ -110,4 +110,34 @@ fn under_a_row_filter_words_are_counted_among_the_documents_that_it_permits() {
     assert!(!words(json!([])).contains_key("zzzza"), "rare among all documents");
     let own = words(json!([{"kind": "term", "field": "team", "value": "own"}]));
     assert_eq!(own, BTreeMap::from([("zzzza".to_owned(), 1), ("zzzzb".to_owned(), 1)]));
+
+    let node = json!({"kind": "match", "field": "text", "text": "zzzzz", "fuzziness": "typo"});
+    let hurried = json!({"query": node, "limit": 10, "timeout_ms": 0, "allows_partial": true,
+        "row_filter": [{"kind": "term", "field": "team", "value": "hidden"}]});
+    let hurried: QueryPlan = serde_json::from_value(hurried).expect("a plan");
+    assert!(query(&[index], &hurried, &CancelFlag::default()).expect("what was found in time").is_partial);
+}
+
+#[test]
+fn a_word_near_both_spellings_of_a_slip_counts_its_documents_once() {
+    // The stem of "happy" is "happi": words such as "happx" are near both, words such as "hxppi" near the stem alone.
+    let near_both = "abcdfg".chars().map(|letter| (format!("happ{letter}"), 2));
+    let letters = || "abcdfghjklmnopqrtuvwxz".chars().filter(|letter| !"ap".contains(*letter));
+    let near_stem =
+        letters().flat_map(|letter| [format!("h{letter}ppi"), format!("ha{letter}pi"), format!("hap{letter}i")]);
+    let near_stem = near_stem.chain(letters().map(|letter| format!("happi{letter}"))).map(|word| (word, 3));
+    let words: Vec<String> =
+        near_both.chain(near_stem).flat_map(|(word, count)| std::iter::repeat_n(word, count)).collect();
+    let documents: Vec<Value> = words.iter().map(|word| json!({"text": word})).collect();
+    let index = index_of(json!({"dynamic_templates": [{"mapping": {"type": "text"}}]}), &documents);
+    let node = json!({"kind": "match", "field": "text", "text": "happy", "prefix_length": 1, "fuzziness": "typo"});
+    let plan: QueryPlan = serde_json::from_value(json!({"query": node, "limit": 1_000})).expect("a plan");
+    let hits = run(&index, &plan).hits;
+    assert_eq!(hits.len(), 3 * KEPT, "the words of three documents each");
+    let rare: Vec<&String> = hits
+        .iter()
+        .map(|hit| &words[hit.ordinal as usize])
+        .filter(|word| word.len() == 5 && word.starts_with("happ"))
+        .collect();
+    assert!(rare.is_empty(), "{rare:?}");
 }

@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::full_text::plan::{Node, QueryPlan};
+use crate::full_text::plan::Node;
 use crate::full_text::query::compile::dropped_words::fields_with_words;
 use crate::full_text::query::compile::index_fields::IndexFields;
-use crate::full_text::query::deadline::{CancelFlag, Deadline};
+use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::terms::typo_terms::Vocabulary;
 
 pub struct CompileContext<'a> {
@@ -22,8 +22,7 @@ pub struct CompileContext<'a> {
 }
 
 impl<'a> CompileContext<'a> {
-    pub fn new(index: &'a IndexFields, vocabulary: Option<&'a Arc<Vocabulary>>, plan: &QueryPlan) -> Self {
-        let deadline = Deadline::new(&CancelFlag::default(), plan.timeout_ms);
+    pub fn new(index: &'a IndexFields, vocabulary: Option<&'a Arc<Vocabulary>>, deadline: Deadline) -> Self {
         Self { index, vocabulary, deadline, scope: Vec::new(), fields_with_words: OnceCell::new() }
     }
 

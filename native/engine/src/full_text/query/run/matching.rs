@@ -106,9 +106,9 @@ pub fn match_documents(options: &IndexOptions, plan: &QueryPlan, frame: &[u8]) -
     if rows.is_empty() {
         return Ok(matched);
     }
-    let query = compile_plan(&CompileContext::new(&index, None, plan), plan)?;
-    let weight = query.weight(EnableScoring::disabled_from_schema(&schema)).map_err(tantivy_failed)?;
     let deadline = Deadline::new(&CancelFlag::default(), plan.timeout_ms);
+    let query = compile_plan(&CompileContext::new(&index, None, deadline.clone()), plan)?;
+    let weight = query.weight(EnableScoring::disabled_from_schema(&schema)).map_err(tantivy_failed)?;
     for reader in searcher.segment_readers() {
         // One segment, in the order in which the rows were added.
         visit_all(reader, &*weight, &deadline, |doc, _| matched[rows[doc as usize]] = 1)?;
@@ -127,9 +127,9 @@ pub fn permitted_rows(
     }
     let StoredRows { searcher, index, schema, rows } = index_rows(options, frame, None)?;
     let mut permitted = vec![false; frame.row_count()];
-    let query = compile_permitted(&CompileContext::new(&index, None, plan), plan)?;
-    let weight = query.weight(EnableScoring::disabled_from_schema(&schema)).map_err(tantivy_failed)?;
     let deadline = Deadline::new(&CancelFlag::default(), plan.timeout_ms);
+    let query = compile_permitted(&CompileContext::new(&index, None, deadline.clone()), plan)?;
+    let weight = query.weight(EnableScoring::disabled_from_schema(&schema)).map_err(tantivy_failed)?;
     for reader in searcher.segment_readers() {
         visit_all(reader, &*weight, &deadline, |doc, _| permitted[rows[doc as usize]] = true)?;
     }
@@ -142,7 +142,7 @@ pub fn permitted_rows(
 ///
 /// Errors: `invalid_query`; `query_timeout` after `plan.timeout_ms` or when `cancel` is set.
 pub fn matching_ordinals(index: &TextIndex, plan: &QueryPlan, cancel: &CancelFlag) -> Result<Vec<u8>, EngineError> {
-    let view = RangeView::of(index)?;
+    let view = RangeView::of(index, cancel)?;
     if compile_parts(&view.compiling(plan), plan)?.is_none() {
         return Ok(Vec::new());
     }

@@ -11,6 +11,7 @@ use crate::full_text::aggregate::CounterCache;
 use crate::full_text::plan::QueryPlan;
 use crate::full_text::query::compile::context::CompileContext;
 use crate::full_text::query::compile::index_fields::IndexFields;
+use crate::full_text::query::deadline::{CancelFlag, Deadline};
 use crate::full_text::query::run::collect::{Segments, Visible};
 use crate::full_text::query::run::filter::filter_cache::FilterCache;
 use crate::full_text::query::terms::typo_terms::Vocabulary;
@@ -26,11 +27,12 @@ pub struct RangeView {
     pub counters: Arc<CounterCache>,
     /// The words of all ranges of the query; shared where words may be misspelt.
     vocabulary: Option<Arc<Vocabulary>>,
+    cancel: CancelFlag,
 }
 
 impl RangeView {
     /// The view of one index, for conditions that are the same without the words of the others.
-    pub fn of(index: &TextIndex) -> Result<Self, EngineError> {
+    pub fn of(index: &TextIndex, cancel: &CancelFlag) -> Result<Self, EngineError> {
         // The slots are read after the commit: they are only ever added to.
         let searcher = index.searcher();
         let columns = index.columns.of(&searcher)?;
@@ -49,6 +51,7 @@ impl RangeView {
             filters,
             counters,
             vocabulary: None,
+            cancel: cancel.clone(),
         })
     }
 
@@ -59,7 +62,8 @@ impl RangeView {
 
     /// The context in which `plan` is compiled for this range.
     pub fn compiling(&self, plan: &QueryPlan) -> CompileContext<'_> {
-        CompileContext::new(&self.index, self.vocabulary.as_ref(), plan)
+        let deadline = Deadline::new(&self.cancel, plan.timeout_ms);
+        CompileContext::new(&self.index, self.vocabulary.as_ref(), deadline)
     }
 
     /// Documents that are deleted or may have expired, at most.

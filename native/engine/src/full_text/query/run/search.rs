@@ -44,7 +44,12 @@ pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) 
 /// The same until `deadline` says so.
 pub fn query_until(indexes: &[Arc<TextIndex>], plan: &QueryPlan, deadline: &Deadline) -> Result<Hits, EngineError> {
     let started = Instant::now();
-    let views = open_views(indexes, plan)?;
+    let views = match open_views(indexes, plan, deadline) {
+        Err(error) if plan.allows_partial && plan.aggregations.is_none() && deadline.is_end_of_time(&error) => {
+            return Ok(Hits { is_partial: true, ..Hits::default() });
+        }
+        views => views?,
+    };
     views.iter().try_for_each(|view| check_order(&view.index, plan))?;
     let mut hits = match &plan.aggregations {
         Some(aggregations) => query_and_aggregate(&views, plan, aggregations, deadline)?,

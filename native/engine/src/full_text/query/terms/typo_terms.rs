@@ -35,6 +35,14 @@ pub struct RangeWords {
     pub permitted: Option<Vec<BitSet>>,
 }
 
+/// A token near one of some words.
+struct NearToken {
+    distance: usize,
+    documents: u64,
+    /// The range and the segment whose documents were counted last.
+    counted_in: Option<(usize, usize)>,
+}
+
 /// The words of all ranges of a query.
 pub struct Vocabulary {
     ranges: Vec<RangeWords>,
@@ -60,33 +68,32 @@ impl Vocabulary {
         }
         let (slot, term, words) = key;
         let tokens = Tokens::FuzzyAny(Arc::clone(words));
-        let mut found: HashMap<String, (usize, u64)> = HashMap::new();
-        for RangeWords { searcher, index, permitted } in &self.ranges {
+        let mut found: HashMap<String, NearToken> = HashMap::new();
+        for (range, RangeWords { searcher, index, permitted }) in self.ranges.iter().enumerate() {
             let Some(term) = term_in(term, slot.as_ref(), index) else { continue };
             let prefix = term.serialized_value_bytes();
             for (segment, reader) in searcher.segment_readers().iter().enumerate() {
                 let terms = reader.inverted_index(term.field())?;
                 let permitted = permitted.as_ref().map(|segments| &segments[segment]);
                 tokens.walk(terms.terms(), prefix, deadline, &mut |term, info, distance| {
-                    let with_token = documents_with(&terms, info, permitted, deadline)?;
-                    if with_token == 0 {
-                        return Ok(());
-                    }
                     let token = String::from_utf8_lossy(&term[prefix.len()..]).into_owned();
-                    let (nearest, documents) = found.entry(token).or_insert((distance, 0));
-                    *nearest = distance.min(*nearest);
-                    *documents += with_token;
+                    let near = found.entry(token).or_insert(NearToken { distance, documents: 0, counted_in: None });
+                    near.distance = distance.min(near.distance);
+                    // A token that is near several of the words comes once for each.
+                    if near.counted_in.replace((range, segment)) != Some((range, segment)) {
+                        near.documents += documents_with(&terms, info, permitted, deadline)?;
+                    }
                     Ok(())
                 })?;
             }
         }
-        let mut found: Vec<(String, (usize, u64))> = found.into_iter().collect();
-        found.sort_unstable_by(|(a, (distance_a, documents_a)), (b, (distance_b, documents_b))| {
-            let rank = |distance: usize, documents: u64| (distance > 0, Reverse(documents));
-            rank(*distance_a, *documents_a).cmp(&rank(*distance_b, *documents_b)).then_with(|| a.cmp(b))
+        let mut found: Vec<(String, NearToken)> = found.into_iter().filter(|(_, near)| near.documents > 0).collect();
+        found.sort_unstable_by(|(a, near_a), (b, near_b)| {
+            let rank = |near: &NearToken| (near.distance > 0, Reverse(near.documents));
+            rank(near_a).cmp(&rank(near_b)).then_with(|| a.cmp(b))
         });
         found.truncate(TYPO_TOKENS_MAX);
-        let chosen: Listed = found.into_iter().map(|(token, (distance, _))| (token, distance)).collect();
+        let chosen: Listed = found.into_iter().map(|(token, near)| (token, near.distance)).collect();
         listed.insert(key.clone(), Arc::clone(&chosen));
         Ok(chosen)
     }
