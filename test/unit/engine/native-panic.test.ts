@@ -39,3 +39,34 @@ test.each([
   });
   expect(next).toEqual(answer);
 });
+
+const merging = `
+const { NativeIndex } = await import('./src/engine/native-index.ts');
+const { FrameBuilder, rowKind } = await import('./src/lib/document-frame.ts');
+const definition = { kind: 'full_text', name: 'text', incarnation: 1, partId: 1, memOnly: true };
+const index = await NativeIndex.open('unused', definition, false);
+for (let ordinal = 0; ordinal < 3; ordinal += 1) {
+  const frame = new FrameBuilder();
+  const row = frame.append(rowKind.put, 'k' + ordinal, new TextEncoder().encode('{"text":"soup"}'));
+  frame.setOrdinal(row, ordinal);
+  frame.setSequence(row, ordinal + 1);
+  await index.apply(frame.finish());
+  await index.commit(ordinal + 1);
+}
+const until = Date.now() + 20_000;
+while (index.stats().segmentCount > 1 && Date.now() < until) {
+  await index.rest();
+  await Bun.sleep(10);
+}
+const { segmentCount, docCount } = index.stats();
+process.stdout.write(JSON.stringify({ segmentCount, docCount }));
+`;
+
+test('a merge of segments that panics is tried again when its index rests', async () => {
+  const child = Bun.spawn([process.execPath, '-e', merging], {
+    cwd: Bun.fileURLToPath(new URL('../../../', import.meta.url)),
+    env: { ...process.env, SUNDEW_FAILPOINT: 'index.merge' },
+    stderr: 'inherit',
+  });
+  expect(JSON.parse(await child.stdout.text())).toEqual({ segmentCount: 1, docCount: 3 });
+});

@@ -1,5 +1,6 @@
 //! Merges of an index's segments, beside rows and queries.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, Weak};
@@ -104,7 +105,13 @@ impl TextIndex {
 
     fn run_merge(&self, merge: SegmentMerge) -> Result<(), EngineError> {
         let (id, files) = (merge.id(), files_of(&merge));
-        let merged = merge.write(&self.closed).map_err(tantivy_failed);
+        // A panic of one merge is a failure of that merge: its files go, and its sources may be merged again.
+        let write = || {
+            failpoint::hit_panic("index.merge");
+            merge.write(&self.closed).map_err(tantivy_failed)
+        };
+        let merged = catch_unwind(AssertUnwindSafe(write))
+            .unwrap_or_else(|_| Err(EngineError::internal("a merge of segments panicked")));
         self.directory.end_merge(&files);
         failpoint::hit("index.merge.written");
         let mut writing = self.writing();
