@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import { openBehind } from '../support/behind-the-server.ts';
 import { GraphTable } from '../support/graph/graph-table.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 import { fused } from '../support/vectors/vector-oracle.ts';
@@ -191,26 +189,4 @@ describe('a graph search as a leg', () => {
     expect(answer.status).toBe(400);
     expect(String(answer.body.message)).toContain(named);
   });
-});
-
-test('a node whose document is damaged is told of, and keeps no other from being a hit', async () => {
-  await using damaged = await startTestServer();
-  const table = await GraphTable.create(damaged, 'papers', { shards: 1 });
-  const inserts = {
-    a: { _edges: { g: { cites: [{ target: 'b' }, { target: 'c' }] } } },
-    b: { title: 'b' },
-    c: { title: 'c' },
-  };
-  expect(await table.batch({ inserts, sync_level: 'full_index' })).toMatchObject({ status: 201 });
-  const [file] = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: damaged.directory })];
-  {
-    using database = openBehind(join(damaged.directory, file ?? ''));
-    database.run(`UPDATE documents SET crc = crc + 1 WHERE key = CAST('b' AS BLOB)`);
-  }
-  const leg = { type: 'traverse', index_name: 'g', start_nodes: { keys: ['a'] }, params: { max_depth: 1 }, leg: true };
-  const answer = await damaged.send<{ responses: object[] }>('POST', '/db/v1/tables/papers/query', {
-    graph_searches: { near: leg },
-    limit: 5,
-  });
-  expect(answer).toMatchObject({ status: 200, body: { responses: [{ hits: { hits: [{ _id: 'c' }] }, damaged: 1 }] } });
 });

@@ -73,10 +73,10 @@ async function listOf(
   const append = (at: number) => {
     const [key, score] = must(scores[at], 'a gap in a list');
     const range = table.rangeOf(key);
-    const row = must(ranges[range], 'intervals cover every key').stored.documents.rowOf(key);
-    if (!row) return;
+    const document = must(ranges[range], 'intervals cover every key').stored.documents.get(key);
+    if (!document) return;
     list.setUint32(end, range, true);
-    list.setUint32(end + 4, row.ordinal, true);
+    list.setUint32(end + 4, document.ordinal, true);
     list.setFloat32(end + 8, score, true);
     end += documentBytes;
   };

@@ -127,7 +127,7 @@ export class Visibility {
     const decided = must(this.#permitted.get(key), 'a node that was decided on');
     const range = must(this.#deps.ranges[decided.at], 'intervals cover every key');
     const { head } = range;
-    const isSame = range.stored.documents.rowOf(key)?.sequence === decided.sequence;
+    const isSame = range.stored.documents.sequenceOf(key) === decided.sequence;
     if (isSame) this.#permitted.set(key, { ...decided, head });
     return isSame;
   }

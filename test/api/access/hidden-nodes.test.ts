@@ -91,7 +91,7 @@ test('many nodes are looked at again without their bodies, letting others throug
   const documents = ranges[0]?.stored.documents;
   if (!documents) throw new Error('a table has a range');
   using bodies = spyOn(documents, 'get');
-  using sequences = spyOn(documents, 'rowOf');
+  using sequences = spyOn(documents, 'sequenceOf');
   const shown = ranges.map(({ head }) => head);
   const looked: number[] = [];
   let isDone = false;

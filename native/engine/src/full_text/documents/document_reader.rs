@@ -272,7 +272,8 @@ impl<'de> Visitor<'de> for Member<'_, '_> {
 
     fn visit_f64<E>(self, number: f64) -> Result<(), E> {
         // A zero with a sign is the same number as the other one, but columns would hold it below.
-        self.target.take_number(self.node, Scalar::Float(number + 0.0), || number.to_string());
+        let number = number + 0.0;
+        self.target.take_number(self.node, Scalar::Float(number), || number.to_string());
         Ok(())
     }
 

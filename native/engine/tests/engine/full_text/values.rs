@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::support::{Row, Scratch, disk_options, frame, index_of, matching, memory_options, plan, put, run};
+use super::support::{
+    Random, Row, Scratch, disk_options, frame, index_of, matching, memory_options, plan, put, run, schema,
+};
 use serde_json::{Value, json};
 use sundew_engine::frame::{FrameWriter, RowKind};
 use sundew_engine::full_text::{
@@ -58,6 +60,9 @@ fn a_zero_with_a_sign_is_zero() {
         assert_eq!(sorted(&index, false)[..3], [zero(0), zero(1), zero(2)]);
         assert_eq!(sorted(&index, true)[1..], [zero(0), zero(1), zero(2)]);
     }
+    let keyword = schema(json!({"n": {"type": "string", "x-service-types": ["keyword"]}}));
+    let texts = index_of(keyword, &[json!({"n": 0}), json!({"n": -0.0})]);
+    assert_eq!(matching(&texts, json!({"kind": "term", "field": "n", "value": 0})), [0, 1]);
 }
 
 #[test]
@@ -338,4 +343,24 @@ fn a_whole_string_that_is_too_long_to_be_compared_is_there_all_the_same() {
     assert_eq!(matching(&index, json!({"kind": "exists", "field": "k"})), [0, 1]);
     assert_eq!(matching(&index, json!({"kind": "term", "field": "k", "value": "x".repeat(8_192)})), [0]);
     assert_eq!(matching(&index, json!({"kind": "exists", "field": "l"})), [2]);
+}
+
+#[test]
+fn a_number_is_the_double_next_to_its_digits() {
+    let mut random = Random::new(11);
+    let mut numbers: Vec<f64> = (0..500).map(|_| random.below(1 << 31) as f64 / random.below(1 << 31) as f64).collect();
+    numbers.extend([0.1, 1e22, 1e23, 1.7976931348623157e308, 5e-324, 123456789.12345679, 9007199254740991.5]);
+    let documents: Vec<Value> = numbers.iter().map(|number| json!({"n": number})).collect();
+    let index = index_of(json!(null), &documents);
+    for (ordinal, number) in (0..).zip(&numbers) {
+        let text = json!({"kind": "match", "field": "n", "text": number.to_string()});
+        assert!(matching(&index, text).contains(&ordinal), "{number} is found by its digits");
+    }
+    let sort = json!({"limit": 1_000, "sort": [{"field": "n"}]});
+    let sort: QueryPlan = serde_json::from_value(sort).expect("a plan");
+    for hit in run(&index, &sort).hits {
+        let value = &hit.sort[0];
+        let shown = value.as_f64().or_else(|| value.as_str()?.parse().ok());
+        assert_eq!(shown, Some(numbers[hit.ordinal as usize]), "{value}");
+    }
 }
