@@ -1,5 +1,5 @@
 // Written by `bun run generate` from native/binding. Do not edit.
-// SHA-256 of its sources: 66456ee407127e168d291acdac79ef9bd6c3a3d456494865fb7c1a2c67d3d3f5
+// SHA-256 of its sources: c0a4da6cc3634a93609efb5ac4c7db4aafb38ec92eb46b080ef06a1455a3bcc2
 
 export interface FrameOptions {
   /** When the request was received, in milliseconds since 1970: the `_timestamp` of documents that bring none. */
@@ -92,11 +92,12 @@ export interface VectorIndexSpec {
 export declare function applyFrame(handle: number, frame: Uint8Array): Promise<string>;
 
 /**
- * Writes the document frame of one section's entries of a scanned request to `output` and answers its length.
+ * Writes the document frame of one section's entries of a scanned request to `output` and answers its length, or the
+ * frame itself where it does not fit there.
  * `schemaHandle` is 0 or from `openTableSchema`. The caller provides the memory, so that a frame of many megabytes is
  * not copied on the JavaScript thread; like `bytes` it must be left alone until the promise has settled.
  */
-export declare function buildFrame(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number, output: Uint8Array): Promise<number>;
+export declare function buildFrame(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number, output: Uint8Array): Promise<number | Uint8Array>;
 
 /** `buildFrame` on the calling thread, for requests of a few tens of kilobytes. */
 export declare function buildFrameSync(bytes: Uint8Array, entries: Uint32Array, options: FrameOptions, schemaHandle: number): Uint8Array;

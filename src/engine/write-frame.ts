@@ -103,19 +103,19 @@ export async function buildFrame(
   if (bytes.byteLength <= inlineBytesMax) {
     return callNative(() => addon.buildFrameSync(bytes, entries, options, handle) as Uint8Array<ArrayBuffer>);
   }
-  const output = new Uint8Array(frameBytesMax(entries, options));
-  const length = await awaitNative(() => addon.buildFrame(bytes, entries, options, handle, output));
-  return output.subarray(0, length);
+  const output = new Uint8Array(frameBytesGuess(entries, options));
+  const built = await awaitNative(() => addon.buildFrame(bytes, entries, options, handle, output));
+  return typeof built === 'number' ? output.subarray(0, built) : (built as Uint8Array<ArrayBuffer>);
 }
 
 /** The members of a transform's body beside its operations. */
 const addedBytesMax = 32;
 
-/** An edge of a field, with the name of its type. */
-const fieldEdgeBytesMax = 40 + 256;
+/** Of the edges that a document has from fields: how many they are is not known before. */
+const usualFieldEdgesBytes = 256;
 
-/** A size that the frame of these entries does not exceed, and misses by little. */
-function frameBytesMax(entries: Uint32Array, options: FrameOptions): number {
+/** A size that the frame of these entries misses by little, and exceeds only where documents have many edges from fields. */
+function frameBytesGuess(entries: Uint32Array, options: FrameOptions): number {
   const { vectorIndexes = [] } = options;
   const makesEdges = vectorIndexes.some(({ edgeRules }) => edgeRules?.includes('"field"'));
   const denseBytes = vectorIndexes.reduce((sum, { dimension = 0 }) => sum + 4 * dimension, 0);
@@ -127,8 +127,7 @@ function frameBytesMax(entries: Uint32Array, options: FrameOptions): number {
     size += keyBytes + (entries[at + 5] ?? 0);
     // Sparse entries have at least four bytes of text for eight of their row; the member itself is cut out of the body.
     if (embeddingsBytes > 0) size += vectorIndexes.length * (56 + keyBytes) + denseBytes + embeddingsBytes;
-    // A key in a field has at least three bytes of text for the edge of which it is the target.
-    if (makesEdges) size += graphs * 64 + ((entries[at + 5] ?? 0) / 3 + 1) * fieldEdgeBytesMax * graphs;
+    if (makesEdges) size += graphs * usualFieldEdgesBytes;
     size += (entries[at + 11] ?? 0) + (graphs > 0 ? graphs * (64 + keyBytes) : 0);
   }
   return size;

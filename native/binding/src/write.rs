@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use napi::Env;
-use napi::bindgen_prelude::{Uint8Array, Uint32Array};
+use napi::bindgen_prelude::{Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
 use sundew_engine::error::EngineError;
 use sundew_engine::full_text::TableMapping;
@@ -123,26 +123,28 @@ pub fn scan_write_sync(
 
 type FrameInput = (Uint8Array, Uint32Array, FrameOptions, u32, Uint8Array);
 
-/// Writes the document frame of one section's entries of a scanned request to `output` and answers its length.
+/// Writes the document frame of one section's entries of a scanned request to `output` and answers its length, or the
+/// frame itself where it does not fit there.
 /// `schemaHandle` is 0 or from `openTableSchema`. The caller provides the memory, so that a frame of many megabytes is
 /// not copied on the JavaScript thread; like `bytes` it must be left alone until the promise has settled.
-#[napi(ts_return_type = "Promise<number>")]
+#[napi(ts_return_type = "Promise<number | Uint8Array>")]
 pub fn build_frame(
     bytes: Uint8Array,
     entries: Uint32Array,
     options: FrameOptions,
     schema_handle: u32,
     output: Uint8Array,
-) -> Started<FrameInput, u32> {
+) -> Started<FrameInput, Either<u32, OwnedArray<u8>>> {
     let input = (bytes, entries, options, schema_handle, output);
     EngineTask::start(input, |(bytes, entries, options, schema_handle, output)| {
         let frame = frame(bytes, entries, &frame_options(options)?, *schema_handle)?;
         // SAFETY: the caller leaves `output` alone until the promise has settled, and no other task has it.
         let target = unsafe { output.as_mut() };
-        let target =
-            target.get_mut(..frame.len()).ok_or_else(|| EngineError::internal("the frame outgrows its buffer"))?;
+        let Some(target) = target.get_mut(..frame.len()) else {
+            return Ok(Either::B(OwnedArray(frame)));
+        };
         target.copy_from_slice(&frame);
-        Ok(frame.len() as u32)
+        Ok(Either::A(frame.len() as u32))
     })
 }
 

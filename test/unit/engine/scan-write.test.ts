@@ -13,6 +13,7 @@ import {
 import type { WrittenVectors } from '../../../src/index-kinds/index-kind.ts';
 import { AssertionError } from '../../../src/lib/assert.ts';
 import { readFrame, rowKind } from '../../../src/lib/document-frame.ts';
+import { readEdges } from '../../../src/lib/parts/edges-part.ts';
 import { partIdOfBody } from '../../../src/lib/parts/part-body.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 import { readVector } from '../../support/vectors/vector-part.ts';
@@ -112,6 +113,31 @@ describe('scanWrite and buildFrame', () => {
       });
       expect(JSON.parse(renderVector(frame.body(last + 1)))).toEqual([...ones]);
     }
+  });
+
+  test.each([
+    [
+      'many edges of each document',
+      20,
+      300,
+      { to: Array.from({ length: 60 }, (_, at) => String.fromCharCode(65 + at)) },
+    ],
+    ['few edges of documents that are large together', 1, 20_000, { to: 'k1', text: 'x'.repeat(3_000) }],
+  ])('edges of fields become rows, in a frame with little room beside: %s', async (_, types, documents, document) => {
+    const rules = { field: 'to', min_weight: 0, allow_self_loops: true, required_metadata: [], is_tree: false };
+    const edge_types = Array.from({ length: types }, (_, at) => ({ ...rules, name: `a_type_of_edges_${at}` }));
+    const edgeRules = JSON.stringify({ edge_types, max_edges_per_document: 0 });
+    const inserts = Object.fromEntries(Array.from({ length: documents }, (_, at) => [`k${at}`, document]));
+    const bytes = bytesOf({ inserts });
+    const entries = sectionEntries(await scanWrite(bytes, 'batch'), 0);
+    const vectorIndexes: WrittenVectors[] = [{ name: 'roads', id: 7, kind: 'graph', edgeRules }];
+    const built = await buildFrame(bytes, entries, { ...options, vectorIndexes });
+    const frame = readFrame(built);
+    expect(frame.rowCount).toBe(2 * documents);
+    expect([frame.kind(0), frame.kind(1)]).toEqual([rowKind.put, rowKind.partPut]);
+    const edges = readEdges(frame.body(2 * documents - 1));
+    expect(edges).toHaveLength(types * [document.to].flat().length);
+    expect(built.buffer.byteLength).toBeLessThan(1.5 * built.byteLength);
   });
 
   test('tables are sections', async () => {
