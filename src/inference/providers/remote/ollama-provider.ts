@@ -3,7 +3,7 @@ import { ServiceError } from '../../../protocol/service-error.ts';
 import type { InferenceCall } from '../../admission.ts';
 import type { Embeddings, EmbedRequest } from '../../embeddings/embed-items.ts';
 import type { GenerationOptions, GenerationOutput } from '../../generation/generate.ts';
-import { type GenerationRequest, usualSampling } from '../../generation/generation-request.ts';
+import type { GenerationRequest } from '../../generation/generation-request.ts';
 import type { OutputDelta } from '../../generation/output-parser.ts';
 import type { ChatMessage, ToolCall } from '../../generation/prompt/chat-message.ts';
 import { callableTools, toolForTemplate } from '../../generation/tools/function-tools.ts';
@@ -115,7 +115,7 @@ function readEmbeddings(answer: unknown, count: number): Answered<Answered<reado
   return { value: { value: embeddings, tokens }, tokens };
 }
 
-/** Ollama's own words for the members that a request changes. */
+/** A request in Ollama's own words. */
 function chatBody(request: GenerationRequest): Record<string, unknown> {
   const { model, messages, tools, toolChoice, format, prompt, keepAliveMs } = request;
   if (prompt !== undefined) throw new ServiceError('model_not_supported', 'this provider takes messages, not a prompt');
@@ -136,16 +136,16 @@ function chatBody(request: GenerationRequest): Record<string, unknown> {
   };
 }
 
+/** All that say how tokens are chosen: what is usual there is not what is usual here. */
 function optionsBody({ sampling, stop, tokensMax }: GenerationRequest): Record<string, unknown> {
-  const changed = (value: number, usual: number, name: string) => (value === usual ? {} : { [name]: value });
   return {
     temperature: sampling.temperature,
     top_p: sampling.topP,
-    ...changed(sampling.topK, usualSampling.topK, 'top_k'),
-    ...changed(sampling.minP, usualSampling.minP, 'min_p'),
-    ...changed(sampling.repetitionPenalty, usualSampling.repetitionPenalty, 'repeat_penalty'),
-    ...changed(sampling.frequencyPenalty, 0, 'frequency_penalty'),
-    ...changed(sampling.presencePenalty, 0, 'presence_penalty'),
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    repeat_penalty: sampling.repetitionPenalty,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
     ...(sampling.seed !== undefined && { seed: sampling.seed }),
     ...(tokensMax !== undefined && { num_predict: tokensMax }),
     ...(stop.length > 0 && { stop }),
