@@ -65,13 +65,13 @@ export class RemoteEmbedding {
       if (!keepGoing && faults.length > 0) stop.abort();
     };
     try {
-      if (!keepGoing) throwFirst(faults);
+      if (!keepGoing) throwFirst(faults, items.length);
       await Promise.all(batchesOf(texts, this.#bounds).map(one));
     } catch (error) {
       stop.abort();
       if (call.signal.aborted || keepGoing || faults.length === 0) throw error;
     }
-    if (!keepGoing) throwFirst(faults);
+    if (!keepGoing) throwFirst(faults, items.length);
     const dimension = vectors.find((each) => each instanceof Float32Array)?.length ?? 0;
     return { model, dimension, vectors, tokens, faults: faults.sort((a, b) => a.index - b.index) };
   }
@@ -186,9 +186,11 @@ function textOf(item: EmbedItem): string | ServiceError {
   return new ServiceError('limit_exceeded', `the input has ${item.length} characters; ${most} are taken`);
 }
 
-function throwFirst(faults: readonly { readonly error: ServiceError }[]): void {
+function throwFirst(faults: BatchResult['faults'], items: number): void {
   const [first] = faults;
-  if (first !== undefined) throw first.error;
+  if (first === undefined) return;
+  const { index, error } = first;
+  throw items === 1 ? error : new ServiceError(error.code, `input ${index}: ${error.message}`, { cause: error });
 }
 
 function tokensOf(texts: readonly string[]): number {

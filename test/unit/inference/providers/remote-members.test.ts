@@ -148,7 +148,7 @@ test('a request to Ollama has its options, its thoughts, and the calls and resul
     ],
   });
   expect(await sent('ollama', { templateVariables: { reasoning_effort: 'high' } })).toMatchObject({ think: 'high' });
-  // What is usual here is not so there.
+  // The usual values of Ollama are others.
   expect((await sent('ollama', {})).options).toMatchObject({ temperature: 1, top_k: 50, min_p: 0, repeat_penalty: 1 });
 });
 

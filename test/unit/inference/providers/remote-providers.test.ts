@@ -194,6 +194,20 @@ describe('an embedder of another service', () => {
   });
 });
 
+test('a request that is to fail with one of its texts says which', async () => {
+  await using service = new ModelService('openai');
+  const provider = openProviders({ credentials }).provider(configFor('openai', service));
+  const embed = (items: string[]) => provider.embed({ model: 'm', items }, call);
+  await expect(embed(['a', ''])).rejects.toMatchObject({ message: 'input 1: the input is empty' });
+  await expect(embed([''])).rejects.toMatchObject({ message: 'the input is empty' });
+  service.always = ({ body }) =>
+    body.input.includes('long') ? Response.json({ error: { message: 'too long' } }, { status: 400 }) : undefined;
+  await expect(embed(['a', 'b', 'long'])).rejects.toMatchObject({
+    code: 'context_length_exceeded',
+    message: 'input 2: the provider "openai" answered HTTP 400: too long',
+  });
+});
+
 test('a vector whose base64 is damaged is a fault of its text, not a shorter vector', async () => {
   await using service = new ModelService('openai');
   const whole = Buffer.from(Float32Array.of(1, 2).buffer).toString('base64');
