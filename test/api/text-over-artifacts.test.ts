@@ -325,7 +325,13 @@ test('a row filter by words of the documents holds in the index', async () => {
     expect(await seen({ bool: { must_not: [{ match: 'leek', field: 'title' }] } })).toEqual([exactly(1), ['~cake']]);
     // The same words of every field would be those of the artifacts.
     const refused = expect.objectContaining({ code: 'forbidden' });
-    for (const filter of [{ bool: { must_not: [{ match: 'leek' }] } }, { match: 'x', field: '_artifacts.steps' }]) {
+    const ofIndex = [
+      { bool: { must_not: [{ match: 'leek' }] } },
+      { bool: { must_not: [{ query: '_all:leek' }] } },
+      { multi_match: { query: 'leek', fields: ['title', '_all^2'], type: 'bool_prefix' } },
+      { match: 'x', field: '_artifacts.steps' },
+    ];
+    for (const filter of ofIndex) {
       expect(await seen(filter).catch((error: unknown) => error)).toEqual(refused);
     }
     expect(await seen({ term: { origin: 'nowhere' } })).toEqual([exactly(0), []]);

@@ -41,5 +41,6 @@ function isOfIndex(node: PlanNode): boolean {
   if (node.kind === 'bool') return [node.must, node.should, node.must_not, node.filter].flat().some(isOfIndex);
   if (node.kind === 'match_all' || node.kind === 'match_none' || node.kind === 'ids') return false;
   const fields = 'fields' in node ? node.fields.map(({ field }) => field) : [node.field];
-  return fields.some((field) => field === undefined || field.split('.', 1)[0] === '_artifacts');
+  // Every field has a name, too.
+  return fields.some((field) => field === undefined || /^_(?:all|artifacts)(?:\.|$)/.test(field));
 }
