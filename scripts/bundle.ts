@@ -130,7 +130,9 @@ function requireRelocatable(bundle: string): void {
 /** Every file that a process or a thread starts with, or that is loaded by itself. */
 function entries(): string[] {
   const isEntry = (path: string) =>
-    /(\.worker|\/pull-child|\/sql-child|\/src\/main)\.ts$/.test(path) || loadedAlone.test(path) || isModelHost(path);
+    /(\.worker|\/pull-child|\/sql-child|\/copy-child|\/src\/main)\.ts$/.test(path) ||
+    loadedAlone.test(path) ||
+    isModelHost(path);
   return sourceFiles().filter(isEntry);
 }
 

@@ -13,7 +13,6 @@ import { checkDataFormat, writeDataFormat } from './directory/data-format.ts';
 import { DataLock } from './directory/data-lock.ts';
 import { type DirectorySecrets, openSecrets } from './directory/directory-secrets.ts';
 import { bytesBelow, fileBytes, fileStamp } from './directory/disk-usage.ts';
-import { checkFileHeaders } from './directory/file-headers.ts';
 import { watchLock } from './directory/lock-watch.ts';
 import { Removals } from './directory/removals.ts';
 import { syncPath } from './directory/synced-file.ts';
@@ -120,14 +119,20 @@ export class Storage {
     this.keepUp();
     // The disk's own time, whatever the clock of the data says.
     const watching = watchLock(deps.lock.file, systemClock, this.#closing.signal).catch(onFatal);
-    this.#looking = Promise.all([this.#checkFileHeaders(), watching]);
+    // A writer that has failed says so by itself.
+    const looking = this.#lookAtFiles().catch(() => undefined);
+    this.#looking = Promise.all([looking, watching]);
   }
 
-  #checkFileHeaders(): Promise<void> {
-    return checkFileHeaders(this.directory, this.catalog.ranges(), this.#closing.signal, ({ rangeId, generation }) => {
+  /** A damaged or lost file of a range is known soon after the start, and not when somebody asks for a document. */
+  async #lookAtFiles(): Promise<void> {
+    for (const { rangeId, generation } of this.catalog.ranges()) {
+      if (this.#closing.signal.aborted) return;
+      const { isSound } = await this.#channel.call('looksSound', { rangeId, generation });
       // It may have been dropped meanwhile.
-      if (this.catalog.range(rangeId)?.generation === generation) this.#faults.readsOf(rangeId).fileDamaged?.();
-    });
+      if (isSound || this.catalog.range(rangeId)?.generation !== generation) continue;
+      this.#faults.readsOf(rangeId).fileDamaged?.();
+    }
   }
 
   #namedRanges(): Map<RangeId, NamedRange> {

@@ -169,6 +169,8 @@ export type StorageCalls = {
   append: [WriteRequest, AppliedWrite[]];
   /** `packsBodies`: what is written from now on is packed with the dictionaries of the range. */
   openRange: [{ rangeId: RangeId; ttl: RangeTtl; packsBodies: boolean }, OpenedRange];
+  /** Whether the file of a range is open, or there and begins as it should. */
+  looksSound: [{ rangeId: RangeId; generation: number }, { isSound: boolean }];
   setTtl: [{ rangeId: RangeId; ttl: RangeTtl }, undefined];
   /** Copies a range's log into its file without a sync of its own; `isWhole` when all of it was copied. */
   copyLog: [{ rangeId: RangeId }, { isWhole: boolean }];

@@ -8,6 +8,7 @@ import type { Storage } from '../../storage/open-storage.ts';
 import type { ImageFile } from '../archive/manifest.ts';
 import type { Copier } from '../copy/copier.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
+import { copyApart } from './copy-apart.ts';
 import { copyLog } from './copy-log.ts';
 import { documentsLogPath, documentsPath } from './image-path.ts';
 
@@ -129,7 +130,7 @@ export class RangeImage implements AsyncDisposable {
       // The instant of a reader is that of its first read.
       database.query('SELECT purged_through FROM range_identity').get();
       const [documents, log] = [join(this.#folder, documentsPath), join(this.#folder, documentsLogPath)];
-      await cloneFile(path, documents);
+      await copyApart(path, documents);
       await copyLog(`${path}-wal`, log, cloneFile);
       for (const [name, source] of [
         [documentsPath, documents],

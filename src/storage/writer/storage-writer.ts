@@ -7,6 +7,7 @@ import { catalogMigrations } from '../catalog/catalog-migrations.ts';
 import type { TableRecord } from '../catalog/catalog-records.ts';
 import { DataDirectory } from '../directory/data-directory.ts';
 import { raiseDataFormat } from '../directory/data-format.ts';
+import { hasHeader } from '../directory/file-header.ts';
 import { HeldFile } from '../directory/held-file.ts';
 import { sequenceAt } from '../sequence-at.ts';
 import type { StartReport, StorageCalls, StorageEvent, TablePublication, WriterStart } from '../storage-calls.ts';
@@ -151,6 +152,10 @@ export class StorageWriter {
         missingChanges: range.missingChanges,
         goneParts,
       };
+    },
+    looksSound: ({ rangeId, generation }) => {
+      const { ranges, directory } = this.#live();
+      return { isSound: ranges.find(rangeId) !== undefined || hasHeader(directory.documentsFile(rangeId, generation)) };
     },
     setTtl: ({ rangeId, ttl }) => {
       const range = this.#live().ranges.get(rangeId);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { BackupPlace } from '../../support/backup-place.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
+import { locksOn } from '../../support/file-locks.ts';
 import { GraphTable } from '../../support/graph/graph-table.ts';
 import { restore } from '../../support/restore-jobs.ts';
 import { hitKeys, type TestServer } from '../../support/test-server.ts';
@@ -56,6 +57,16 @@ async function answers(server: TestServer, table: string): Promise<unknown[]> {
 }
 
 describe('a backup of the format "native"', () => {
+  test('leaves the locks on the files, by which other programs know that they are in use', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await fill(server, 'books');
+    const files = [...new Bun.Glob('ranges/*/*/documents.db').scanSync({ cwd: server.directory, absolute: true })];
+    expect(files.map(locksOn)).toEqual([1, 1, 1]);
+    await backUp(server, place, 'b');
+    expect(files.map(locksOn)).toEqual([1, 1, 1]);
+  });
+
   test('brings documents, vectors and words to another server, with the indexes as they were', async () => {
     using place = new BackupPlace();
     let expected: unknown[];
