@@ -55,7 +55,8 @@ interface TableServiceDeps {
 interface Publication {
   readonly replaces: boolean;
   isRestored(name: string): boolean;
-  readonly job: JobChange;
+  /** Made when the transaction begins that notes it. */
+  job(): JobChange;
   readonly signal: AbortSignal;
 }
 
@@ -346,7 +347,7 @@ export class TableService implements TableLookup {
       try {
         const heads = old ? await this.#discardRanges(old) : new Map();
         const nowMs = this.#clock.nowMs();
-        const publication = { tableId: staged.id, name, replaces: old?.id, nowMs, heads, job };
+        const publication = { tableId: staged.id, name, replaces: old?.id, nowMs, heads, job: job() };
         const record = await this.#storage.catalog.publishTable(publication);
         this.#staged.delete(staged.name);
         if (old) this.#forget(old);

@@ -28,6 +28,8 @@ interface Running {
   readonly state: RestoreState;
   readonly stop: AbortController;
   readonly signal: AbortSignal;
+  /** Settles when what a transaction says of the state is in the state: none says anything else meanwhile. */
+  noted: Promise<void>;
 }
 
 /** Attempts after which a fault that may pass counts as one that stays. */
@@ -62,6 +64,7 @@ export class RestoreJob implements JobHandler {
     if (!running) return false;
     running.state.cancelRequested = true;
     try {
+      await running.noted;
       await running.job.save(running.state);
     } catch (error) {
       // It could not be noted, and the restore goes on.
@@ -75,7 +78,8 @@ export class RestoreJob implements JobHandler {
   async run(job: RunningJob): Promise<void> {
     const state = JSON.parse(job.record.state) as RestoreState;
     const stop = new AbortController();
-    const running = { job, state, stop, signal: AbortSignal.any([job.signal, stop.signal]) };
+    const signal = AbortSignal.any([job.signal, stop.signal]);
+    const running: Running = { job, state, stop, signal, noted: Promise.resolve() };
     this.#running.set(job.record.jobId, running);
     try {
       job.endAs(await this.#restore(running));
@@ -145,7 +149,7 @@ export class RestoreJob implements JobHandler {
     chain: BackupChain,
     store: ObjectStore,
   ): Promise<void> {
-    const { job, state } = running;
+    const { job } = running;
     const built = new Map<RestoredTable, Table>();
     for (const table of group) {
       if (table.status !== 'waiting') continue;
@@ -160,24 +164,34 @@ export class RestoreJob implements JobHandler {
     }
     for (const [table, staged] of built) {
       const signal = this.#signalFor(running, group);
-      await this.#attempt(running, table, signal, async () => {
+      await this.#attempt(running, table, signal, () => this.#publish(running, table, staged, signal));
+    }
+  }
+
+  async #publish(running: Running, table: RestoredTable, staged: Table, signal: AbortSignal): Promise<void> {
+    const { job, state } = running;
+    const noted = Promise.withResolvers<void>();
+    const publication = {
+      replaces: state.mode === 'overwrite',
+      isRestored: restoredBy(state),
+      job: () => {
+        running.noted = noted.promise;
         const { loadedTableId: _, ...rest } = table;
         const done: RestoredTable = { ...rest, status: 'published' };
         const tables = state.tables?.map((each) => (each === table ? done : each));
         const updatedMs = this.#deps.clock.nowMs();
-        const change = { jobId: job.record.jobId, state: JSON.stringify({ ...state, tables }), updatedMs };
-        const publication = {
-          replaces: state.mode === 'overwrite',
-          isRestored: restoredBy(state),
-          job: change,
-          signal,
-        };
-        const published = publishStaged(this.#deps, staged, table.name, publication);
-        if (!(await published.catch((error) => this.#overtaken(staged, error)))) {
-          if (state.mode !== 'skip_if_exists') throw exists(table.name);
-          table.status = 'skipped';
-        } else table.status = 'published';
-      });
+        return { jobId: job.record.jobId, state: JSON.stringify({ ...state, tables }), updatedMs };
+      },
+      signal,
+    };
+    try {
+      const published = publishStaged(this.#deps, staged, table.name, publication);
+      if (!(await published.catch((error) => this.#overtaken(staged, error)))) {
+        if (state.mode !== 'skip_if_exists') throw exists(table.name);
+        table.status = 'skipped';
+      } else table.status = 'published';
+    } finally {
+      noted.resolve();
     }
   }
 

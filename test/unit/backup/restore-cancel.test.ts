@@ -3,9 +3,11 @@ import { serverCaller } from '../../../src/access/principal.ts';
 import { RestoreJob } from '../../../src/backup/restore/restore-job.ts';
 import { RestoreService } from '../../../src/backup/restore/restore-service.ts';
 import { type RestoreState, restoreKind } from '../../../src/backup/restore/restore-state.ts';
+import { FolderStore } from '../../../src/backup/stores/folder-store.ts';
 import { JobRunner } from '../../../src/jobs/job-runner.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
-import type { JobRecord } from '../../../src/storage/catalog/catalog-records.ts';
+import type { JobChange, JobRecord } from '../../../src/storage/catalog/catalog-records.ts';
+import { BackupPlace } from '../../support/backup-place.ts';
 import { FakeClock, settle } from '../../support/fake-clock.ts';
 import { memoryStore } from '../../support/memory-job-store.ts';
 
@@ -127,6 +129,52 @@ test('a cancellation that cannot be noted is refused, and can be asked for again
   opened.reject(new Error('called off'));
   await settle();
   expect(jobs.get(jobId)).toMatchObject({ phase: 'cancelled' });
+  stopping.abort();
+  await ended;
+});
+
+test('a cancellation while a table is published takes nothing back that is noted of it', async () => {
+  using place = new BackupPlace();
+  {
+    await using server = await place.server();
+    await server.send('POST', '/db/v1/tables/books', {});
+    await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location });
+  }
+  const { store } = memoryStore();
+  const clock = new FakeClock();
+  const jobs = new JobRunner({ store, clock, keptMs: 1_000, onFailed: () => undefined });
+  const staged = { id: 5, name: 'staged', ranges: [] };
+  const noted = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<void>();
+  const tables = {
+    all: () => [],
+    findStaged: async () => staged,
+    dropStaged: async () => undefined,
+    async publish(_table: unknown, _name: string, { job }: { job(): JobChange }) {
+      await store.change(job());
+      noted.resolve();
+      // The answer of the thread that writes is on its way.
+      await answered.promise;
+      return true;
+    },
+  };
+  const locations = { open: () => ({ store: new FolderStore(place.path, place.path) }) } as never;
+  const job = new RestoreJob({ locations, clock, tables, onFailed: () => undefined } as never);
+  const service = new RestoreService({ jobs, job, tables: {} as never, locations });
+  const stopping = new AbortController();
+  const ended = jobs.run(stopping.signal);
+  const waiting = [{ name: 'books', status: 'waiting' as const, loadedTableId: staged.id }];
+  const { jobId } = await jobs.submit({ kind: restoreKind, principal: '', state: { ...state, tables: waiting } });
+  const inCatalog = () => JSON.parse(jobs.get(jobId)?.state ?? '') as RestoreState;
+  await noted.promise;
+  const cancelling = service.cancel(String(jobId), caller);
+  await settle();
+  // A crash here finds the table published.
+  expect(inCatalog().tables).toMatchObject([{ name: 'books', status: 'published' }]);
+  answered.resolve();
+  expect((await cancelling).state).toMatchObject({ cancelRequested: true });
+  await settle();
+  expect(inCatalog()).toMatchObject({ cancelRequested: true, tables: [{ name: 'books', status: 'published' }] });
   stopping.abort();
   await ended;
 });
