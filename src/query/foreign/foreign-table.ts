@@ -3,6 +3,7 @@ import type { ForeignColumn, ForeignDatabase } from '../../connections/foreign/f
 import { must } from '../../lib/assert.ts';
 import { compareKeys } from '../../lib/key-order.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
+import { inSlices } from '../join/in-slices.ts';
 import type { RightRow } from '../join/joined-row.ts';
 import type { RightSide } from '../join/right-side.ts';
 import { RowBudget } from '../join/row-budget.ts';
@@ -53,29 +54,17 @@ export class ForeignTable implements RightSide {
 
   byKeys(keys: readonly string[]): Promise<RightRow[]> | undefined {
     if (this.#parts.limit !== undefined) return undefined;
-    return this.#inSlices(keys, (writer, slice) => writer.hasKey(slice));
+    return inSlices(keys, valuesMax, (slice) => this.#select((writer) => [writer.hasKey(slice)]));
   }
 
   byValues(field: string, values: readonly (string | number | boolean)[]): Promise<RightRow[]> | undefined {
     if (this.#parts.limit !== undefined || !this.#comparesAlike(field)) return undefined;
-    return this.#inSlices(values, (writer, slice) => writer.isOneOf(field, slice));
+    return inSlices(values, valuesMax, (slice) => this.#select((writer) => [writer.isOneOf(field, slice)]));
   }
 
   /** Whether the database takes for equal at least what a join does: of dates and such it has its own idea. */
   #comparesAlike(field: string): boolean {
     return this.#parts.columns.some(({ name, kind }) => name === field && kind !== 'other');
-  }
-
-  async #inSlices<Value>(
-    values: readonly Value[],
-    condition: (writer: SqlWriter, slice: readonly Value[]) => string,
-  ): Promise<RightRow[]> {
-    const found = new Map<string, RightRow>();
-    for (let start = 0; start < values.length; start += valuesMax) {
-      const slice = values.slice(start, start + valuesMax);
-      for (const row of await this.#select((writer) => [condition(writer, slice)])) found.set(row.key, row);
-    }
-    return [...found.values()].sort((left, right) => compareKeys(left.key, right.key));
   }
 
   /** One page, in the order that is asked for and then in that of the keys, as the database compares. */

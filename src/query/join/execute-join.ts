@@ -209,6 +209,9 @@ function leftPlan(
   return previous ? { ...plan, cursor: { ...previous, before: false } } : plan;
 }
 
+/** Values by which hits are searched for: a row has many where they are in arrays. */
+const narrowingValuesMax = 10_000;
+
 /**
  * The search for hits that the first join lets through, where that is known beforehand: hits without a row need not be
  * looked at one by one. Aggregations count them, and ranks of searches by vectors depend on them.
@@ -221,7 +224,7 @@ async function narrowedPlan(
   const [join] = joins;
   if (!join || plan.aggregations || plan.legs) return plan;
   const values = await stage.valuesOfHits();
-  const node = values && nodeOfValues(schema, join.left.path, values);
+  const node = values && values.length <= narrowingValuesMax && nodeOfValues(schema, join.left.path, values);
   return node ? { ...plan, filter: [...plan.filter, node] } : plan;
 }
 

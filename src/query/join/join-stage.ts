@@ -169,7 +169,7 @@ export class JoinStage {
       return undefined;
     }
     const rows = right.rows;
-    const isFew = rows !== undefined && rows <= values.length * rowsPerLookup;
+    const isFew = rows !== undefined && rows <= Math.min(limits.joinRightRowsMax, values.length * rowsPerLookup);
     if (isFew && hint === undefined) {
       note('broadcast', 'hash', `${rows} rows are read faster than ${values.length} values are looked up`);
       return undefined;

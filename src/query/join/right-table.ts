@@ -1,8 +1,8 @@
 import { isEngineFault, searchFailure } from '../../engine/engine-error.ts';
 import type { IndexedRange } from '../../indexing/indexed-range.ts';
+import { must } from '../../lib/assert.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
-import { compareKeys } from '../../lib/key-order.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { DocumentPage, StoredDocument } from '../../storage/reader/document-store.ts';
 import { matchStored, type OpenTarget, openTarget } from '../execution/open-target.ts';
@@ -13,6 +13,7 @@ import type { NativePlan } from '../plan/native-plan.ts';
 import { matchAll, type PlanNode } from '../plan/plan-nodes.ts';
 import type { SearchableTable } from '../searchable-table.ts';
 import { nodeOfValues } from './exact-form.ts';
+import { inSlices } from './in-slices.ts';
 import type { RightRow } from './joined-row.ts';
 import type { RightSide } from './right-side.ts';
 import { RowBudget } from './row-budget.ts';
@@ -34,6 +35,8 @@ const fewRows = 256;
 const pageRows = 1_024;
 /** Rows that are read by their keys at a time. */
 const sliceKeys = 64;
+/** Values of one search, which is run again for each page of its rows. */
+const sliceValues = 1_000;
 /** Searches of one lookup when the index that it began with is closed under it. */
 const attemptsMax = 3;
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -92,27 +95,22 @@ export class RightTable implements RightSide {
   }
 
   byKeys(keys: readonly string[]): Promise<RightRow[]> | undefined {
-    return this.#deps.limit === undefined ? this.#byKeys(keys) : undefined;
+    if (this.#deps.limit !== undefined) return undefined;
+    return inSlices(keys, sliceKeys, (slice) => this.#byKeys(slice));
   }
 
   async #byKeys(keys: readonly string[]): Promise<RightRow[]> {
+    await yieldToEventLoop();
     const { lease, table } = this.#deps;
-    const ranges = lease.ranges;
-    const budget = new RowBudget();
-    const rows: RightRow[] = [];
-    for (let start = 0; start < keys.length; start += sliceKeys) {
-      if (start > 0) await yieldToEventLoop();
-      const slice = keys.slice(start, start + sliceKeys);
-      const documents = slice.flatMap((key) => this.#documentOf(ranges[table.rangeOf(key)], key) ?? []);
-      for (const row of await this.#matching(documents)) budget.add(row, rows);
-    }
-    return rows.sort((left, right) => compareKeys(left.key, right.key));
+    const documents = keys.flatMap((key) => this.#documentOf(lease.ranges[table.rangeOf(key)], key) ?? []);
+    return this.#matching(documents);
   }
 
   byValues(field: string, values: readonly (string | number | boolean)[]): Promise<RightRow[]> | undefined {
     const { limit, table } = this.#deps;
-    const node = limit === undefined ? nodeOfValues(table.settings.schema, field, values) : undefined;
-    return node && this.#byNode(node);
+    const nodeOf = (some: typeof values) => nodeOfValues(table.settings.schema, field, some);
+    if (limit !== undefined || nodeOf(values) === undefined) return undefined;
+    return inSlices(values, sliceValues, (slice) => this.#byNode(must(nodeOf(slice), 'an index that has all values')));
   }
 
   /** `max`: rows that are enough. */

@@ -5,7 +5,7 @@ import { JoinStage } from '../../../src/query/join/join-stage.ts';
 import type { JoinedRow, RightRow } from '../../../src/query/join/joined-row.ts';
 import type { RightSide } from '../../../src/query/join/right-side.ts';
 
-function rightSide(rows: RightRow[]): RightSide {
+function rightSide(rows: RightRow[], more: Partial<RightSide> = {}): RightSide {
   return {
     rows: rows.length,
     few: async () => undefined,
@@ -14,6 +14,7 @@ function rightSide(rows: RightRow[]): RightSide {
     byValues: () => undefined,
     isCurrent: true,
     [Symbol.dispose]: () => {},
+    ...more,
   };
 }
 
@@ -85,4 +86,17 @@ test('every pair of values counts among those that a join compares, not every pa
     for await (const _ of stage.run(oneBatch([long]), () => true));
   };
   await expect(joined()).rejects.toMatchObject({ code: 'limit_exceeded' });
+});
+
+test('values are looked up, however many, where the rows of the right side are more than may be held', async () => {
+  const found = rightRows([{ v: 7 }]);
+  const all = () => Promise.reject(new Error('too many'));
+  const right = rightSide(found, { rows: 200_000, all, byValues: async () => found });
+  const stage = new JoinStage(joinOf({}), right, { position: 0, turn: async () => {} });
+  const keys: (string | undefined)[] = [];
+  const many = { v: Array.from({ length: 100_000 }, (_, at) => at) };
+  for await (const batch of stage.run(oneBatch([many]), () => true)) {
+    keys.push(...batch.map(({ rights }) => rights[0]?.key));
+  }
+  expect(keys).toEqual(['r0']);
 });
