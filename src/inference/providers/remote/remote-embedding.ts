@@ -72,7 +72,12 @@ export class RemoteEmbedding {
       if (call.signal.aborted || keepGoing || faults.length === 0) throw error;
     }
     if (!keepGoing) throwFirst(faults, items.length);
-    const dimension = vectors.find((each) => each instanceof Float32Array)?.length ?? 0;
+    const dense = vectors.filter((each) => each instanceof Float32Array);
+    const dimension = dense[0]?.length ?? 0;
+    // An index tells of each of its texts alone.
+    if (!keepGoing && dense.some(({ length }) => length !== dimension)) {
+      throw new ServiceError('upstream_failed', 'the provider gave vectors of different lengths for one request');
+    }
     return { model, dimension, vectors, tokens, faults: faults.sort((a, b) => a.index - b.index) };
   }
 

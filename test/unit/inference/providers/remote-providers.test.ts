@@ -208,6 +208,18 @@ test('a request that is to fail with one of its texts says which', async () => {
   });
 });
 
+test('vectors of different lengths are no answer to one request', async () => {
+  await using service = new ModelService('ollama');
+  service.always = () => Response.json({ embeddings: [[1], [1, 2]] });
+  const providers = openProviders({ credentials });
+  const embedded = providers.provider(configFor('ollama', service)).embed({ model: 'm', items: ['a', 'b'] }, call);
+  await expect(embedded).rejects.toMatchObject({ code: 'upstream_failed' });
+  const { vectors } = await providers
+    .embedder(configFor('ollama', service))
+    .embed(['a', 'b'], 'RETRIEVAL_DOCUMENT', call);
+  expect(vectors.map((each) => (each as Float32Array).length)).toEqual([1, 2]);
+});
+
 test('a vector whose base64 is damaged is a fault of its text, not a shorter vector', async () => {
   await using service = new ModelService('openai');
   const whole = Buffer.from(Float32Array.of(1, 2).buffer).toString('base64');
