@@ -25,7 +25,7 @@ export async function readQueryRequests(body: Uint8Array): Promise<unknown[]> {
   const requests: unknown[] = [];
   const read = (index: number) => {
     const request = must(texts[index], 'a text for each request');
-    scanJson(texts.length === 1 ? body : encoder.encode(request));
+    scanJson(encoder.encode(request));
     requests.push(JSON.parse(request));
   };
   await forEachYielding(texts.length, read, 1);
@@ -38,7 +38,7 @@ export async function readQueryRequests(body: Uint8Array): Promise<unknown[]> {
  * checked as JSON.
  */
 export function splitQueryRequests(body: string): string[] {
-  const start = skipSpace(body, body.charCodeAt(0) === 0xfeff ? 1 : 0);
+  const start = skipSpace(body, 0);
   const requests = body[start] === '[' ? splitArray(body, start) : splitStream(body, start);
   if (requests.length === 0) throw new ServiceError('invalid_request', 'the body holds no query');
   return requests;
@@ -76,10 +76,11 @@ function readObject(body: string, position: number, requests: string[]): number 
   if (requests.length === limits.multiQueryMax) {
     throw new ServiceError('limit_exceeded', `a body holds at most ${limits.multiQueryMax} queries`);
   }
-  if (end - position > limits.queryBytesMax) {
+  const request = body.slice(position, end);
+  if (Buffer.byteLength(request) > limits.queryBytesMax) {
     throw new ServiceError('limit_exceeded', `one query has at most ${limits.queryBytesMax} bytes`);
   }
-  requests.push(body.slice(position, end));
+  requests.push(request);
   return end;
 }
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { limits } from '../../../src/config/limits.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
 import { type PlanContext, planFilter, planQuery, queryTable } from '../../../src/query/plan/query-plan.ts';
-import { splitQueryRequests } from '../../../src/query/request/query-requests.ts';
+import { readQueryRequests, splitQueryRequests } from '../../../src/query/request/query-requests.ts';
 import { showPlan } from '../../support/show-plan.ts';
 
 const context: PlanContext = { name: 'recipes', nowMs: 1_000_000 };
@@ -229,7 +230,6 @@ describe('several queries in one body', () => {
     ['  {"a":"}{"} \r\n\r\n {"b":"\\"}"} ', ['{"a":"}{"}', '{"b":"\\"}"}']],
     ['[{"a":1},{"b":[1,{"c":"]"}]}]', ['{"a":1}', '{"b":[1,{"c":"]"}]}']],
     [' [ {"a":1} , {"b":2} ] ', ['{"a":1}', '{"b":2}']],
-    ['\ufeff{"a":1}', ['{"a":1}']],
   ];
   for (const [body, requests] of bodies) {
     test(`${JSON.stringify(body)}`, () => expect(splitQueryRequests(body)).toEqual(requests));
@@ -261,6 +261,21 @@ describe('several queries in one body', () => {
     for (const body of ['', ' \n ', '[]', ' [ ] ']) {
       expect(failure(() => splitQueryRequests(body)).code).toBe('invalid_request');
     }
+  });
+
+  test.each([
+    ['{"a":1}', [{ a: 1 }]],
+    ['[{"a":1}]', [{ a: 1 }]],
+    ['{"a":1}{"a":2}', [{ a: 1 }, { a: 2 }]],
+  ])('a byte order mark before %s is no part of it', async (body, requests) => {
+    expect(await readQueryRequests(new TextEncoder().encode(`\ufeff${body}`))).toEqual(requests);
+  });
+
+  test('the length of a query is that of its bytes', async () => {
+    const query = (length: number) => new TextEncoder().encode(`{"a":"${'日'.repeat(length)}"}`);
+    expect(await readQueryRequests(query(Math.floor(limits.queryBytesMax / 3) - 3))).toHaveLength(1);
+    const refused = readQueryRequests(query(Math.floor(limits.queryBytesMax / 3)));
+    expect(await refused.catch((error: unknown) => error)).toMatchObject({ code: 'limit_exceeded' });
   });
 
   test('a hundred queries are taken, more are refused', () => {
