@@ -39,8 +39,9 @@ export function checkTrees(file: BoundedFile, { numbers, leaves }: TreeAttribute
     const id = `${trees[at]}/${nodes[at]}`;
     if (places.has(id)) throw file.error(`has the tree node ${id} twice`);
     places.set(id, at);
-    if (!leaves[at] && features !== undefined && (read[at] ?? 0) >= features) {
-      throw file.error(`has a tree that reads feature ${read[at]} of ${features}`);
+    const feature = read[at] ?? 0;
+    if (!leaves[at] && features !== undefined && (feature < 0 || feature >= features)) {
+      throw file.error(`has a tree that reads feature ${feature} of ${features}`);
     }
   }
   const isChild = new Uint8Array(count);

@@ -264,6 +264,7 @@ describe('trees', () => {
     expect(trees({ whenTrue: [1, 0, 0], whenFalse: [1, 0, 0] })).toMatch(/below two branches/);
     expect(trees({ whenTrue: [0, 0, 0], whenFalse: [2, 0, 0] })).toMatch(/cycle|two roots/);
     expect(trees({ whenTrue: [1, 0, 0], whenFalse: [2, 0, 0], features: [2, 0, 0] })).toMatch(/feature 2 of 2/);
+    expect(trees({ whenTrue: [1, 0, 0], whenFalse: [2, 0, 0], features: [-1, 0, 0] })).toMatch(/feature -1 of 2/);
     expect(trees({ whenTrue: [1, 0], whenFalse: [2, 0, 0] })).toMatch(/2 nodes_truenodeids for 3 nodes/);
     expect(trees({ whenTrue: [1, 0, 0], whenFalse: [2, 0, 0], ids: [0, 1, 1] })).toMatch(/twice/);
   });
