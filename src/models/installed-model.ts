@@ -72,11 +72,16 @@ export function describeModel(kind: ModelKind, name: string, directory: string):
     bytes: Object.values(companions).reduce((sum, file) => sum + statSync(join(directory, file)).size, stat.size),
     parameters: gguf?.parameters ?? onnx?.parameters ?? 0,
     ...(gguf !== undefined && kind === 'generators' ? { kvCacheBytesPerToken: kvCacheBytesPerToken(gguf) } : {}),
-    created: Math.floor(stat.mtimeMs / 1_000),
+    created: createdAt(stat),
     manifest,
     contextSource:
       given.context_length !== undefined ? 'manifest' : manifest.context_length !== undefined ? 'model' : 'unknown',
   };
+}
+
+/** Seconds since 1970. */
+export function createdAt({ mtimeMs }: { readonly mtimeMs: number }): number {
+  return Math.floor(mtimeMs / 1_000);
 }
 
 function mainFiles(kind: ModelKind, files: readonly string[]): readonly string[] {

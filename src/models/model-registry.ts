@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isModelName, type ModelKind, modelKinds } from '../protocol/models/model-kinds.ts';
-import { describeModel, type InstalledModel } from './installed-model.ts';
+import { createdAt, describeModel, type InstalledModel } from './installed-model.ts';
 import { describePredictor, type InstalledPredictor } from './installed-predictor.ts';
 import { ModelFileError } from './model-file-error.ts';
 import { manifestFile, weightFiles } from './model-folder.ts';
@@ -83,6 +83,12 @@ export class ModelRegistry {
   findById(name: string): InstalledModel | undefined {
     return named(this.models, name) ?? quantized(this.models, name);
   }
+}
+
+/** Whether its weights are still those that were described. */
+export function isStillThere({ directory, weights, created }: InstalledModel): boolean {
+  const stat = statSync(join(directory, weights), { throwIfNoEntry: false });
+  return stat !== undefined && createdAt(stat) === created;
 }
 
 function named(models: readonly InstalledModel[], name: string): InstalledModel | undefined {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { cpSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
@@ -73,8 +73,9 @@ describe('POST /ai/v1/chunk', () => {
     const hit = async () => (await chunk({ text: 'a b c', config: { model: 'replaced' } })).body.cache_hit;
     expect([await hit(), await hit()]).toEqual([false, true]);
     utimesSync(weights, 1, 1);
-    await server.send('GET', '/ai/v1/models');
-    expect(await hit()).toBe(false);
+    expect([await hit(), await hit()]).toEqual([false, true]);
+    rmSync(join(directory.path, 'chunkers/replaced'), { recursive: true });
+    expect((await chunk({ text: 'a b c', config: { model: 'replaced' } })).status).toBe(404);
   });
 
   test('takes the other spellings, overlap, separator and a bound', async () => {

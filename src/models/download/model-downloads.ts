@@ -6,7 +6,7 @@ import type { CatalogueEntry } from '../../protocol/models/catalogue-entry.ts';
 import type { ModelKind } from '../../protocol/models/model-kinds.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { InstalledModel } from '../installed-model.ts';
-import type { ModelRegistry } from '../model-registry.ts';
+import { isStillThere, type ModelRegistry } from '../model-registry.ts';
 import { type ModelSource, requireInstalled } from '../require-model.ts';
 import type { PullEvent, PullOptions } from './pull-model.ts';
 
@@ -72,9 +72,10 @@ export class ModelDownloads implements ModelSource, Service {
   require(kind: ModelKind, name: string): InstalledModel {
     const { registry, allowDownloads } = this.#deps;
     const known = registry.find(kind, name);
-    if (known !== undefined) return known;
+    if (known !== undefined && isStillThere(known)) return known;
     registry.rescan();
-    const isThere = [...registry.models, ...registry.refused].some((each) => each.kind === kind && each.name === name);
+    const isRefused = registry.refused.some((each) => each.kind === kind && each.name === name);
+    const isThere = isRefused || registry.find(kind, name) !== undefined;
     const entry = this.#catalogue().find((each) => each.kind === kind && each.name === name);
     if (isThere || entry === undefined) return requireInstalled(registry, kind, name);
     if (!allowDownloads) return requireInstalled(registry, kind, name, `; sundew models pull ${name} fetches it`);
