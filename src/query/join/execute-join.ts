@@ -77,7 +77,8 @@ export async function executeJoin(asked: JoinSearch): Promise<ExecutedQuery> {
   const page = needsAll
     ? await orderedPage(asked, left, stages, keys, edge)
     : await nextPage(asked, left, stages, keys, resume);
-  const isCurrent = isFresh && rights.every((right) => right.isCurrent);
+  // Whether a damaged hit has rows is not known.
+  const isCurrent = isFresh && left.isSteady && left.damaged === 0;
   const joined = await joinedHits(page.rows, keys, plan);
   const hits = [...joined.keys()];
   const isPartial = left.isPartial || page.isCut || rights.some((right) => !right.isCurrent);

@@ -1,6 +1,7 @@
 import { limits } from '../../config/limits.ts';
 import { MiB } from '../../lib/units.ts';
 import type { Hit } from '../execution/hydrate.ts';
+import { isAtLeast } from '../execution/index-freshness.ts';
 import { type ExecutedQuery, executeQuery } from '../execution/query-executor.ts';
 import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
 import type { WholeSearch } from '../inputs/bring-inputs.ts';
@@ -30,6 +31,8 @@ export class LeftHits {
   isExhausted = false;
   /** Not every document was looked at, or hits were left. */
   isPartial = false;
+  /** The indexes have shown the same to all windows: hits were neither passed over between two of them nor came newly. */
+  isSteady = true;
   damaged = 0;
 
   constructor(search: LeftSearch) {
@@ -44,13 +47,17 @@ export class LeftHits {
   /** `wanted`: hits of the first window; infinite for all hits. */
   async *windows(wanted: number): AsyncGenerator<readonly Hit[]> {
     const seen = new Set<string>();
+    const { freshness } = this.#search.target;
+    const shown = freshness.shown();
     const base = this.#search.search.plan;
     // Searches by vectors would begin again and again.
     const wantsFirst = wanted === Number.POSITIVE_INFINITY && !base.legs ? firstHits : wanted;
     let size = Math.min(windowHitsMax, Math.max(windowHitsMin, wantsFirst));
     let plan: NativePlan = { ...base, limit: size, offset: 0, ...widened(base, size) };
     for (let isOver = false; !isOver; ) {
+      const isFirst = this.#first === undefined;
       const executed = await this.#run(plan);
+      this.isSteady &&= isFirst || isAtLeast(shown, freshness.shown());
       // A hit whose neighbours have changed meanwhile may come twice.
       const fresh = executed.hits.filter(({ document }) => !seen.has(document.key));
       for (const { document } of fresh) seen.add(document.key);
