@@ -158,8 +158,12 @@ export class TableService implements TableLookup {
     for (const config of read) prepared.push(await this.#prepareExtra(config, caller));
     checkInline(prepared);
     const extras = prepared.map((config) => overArtifact(config, prepared.flatMap(inlineOf)));
-    return this.#changes.run(name, async () => {
+    const namesOthers = relationalColumns(schema).some(({ references }) => references);
+    using _columns = namesOthers ? await this.columns.exclude() : undefined;
+    return await this.#changes.run(name, async () => {
       if (this.#tables.has(name)) throw alreadyExists(name);
+      // A table that it names may have been dropped meanwhile.
+      this.#checkRelational(name, schema, read, caller);
       if (this.#tables.size >= limits.tablesMax) {
         throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
       }

@@ -229,6 +229,16 @@ describe('relational tables', () => {
     expect((await server.send('DELETE', '/db/v1/tables/authors')).body).toMatchObject({ code: 'constraint_violation' });
   });
 
+  test.each([0, 1, 2, 3])('are not dropped while a table that names their rows is made (%i)', async (turns) => {
+    const [named, other] = [`named${turns}`, `other${turns}`];
+    await create(named, columns({ a: text }));
+    const made = create(other, columns({ a: naming(named) }));
+    for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    const dropped = server.send('DELETE', `/db/v1/tables/${named}`);
+    const isMade = (await made).status === 200;
+    expect((await dropped).body?.code).toBe(isMade ? 'constraint_violation' : undefined);
+  });
+
   test.each([
     [columns({}), 'columns'],
     [columns({ a: { type: 'object' } }), 'type'],
