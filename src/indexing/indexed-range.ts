@@ -187,7 +187,7 @@ export class IndexedRange {
     this.#noteFollowedParts();
     followed.leaveFeed();
     await followed.producer?.close();
-    await followed.applier.close();
+    await followed.applier.discard();
     this.#deps.removeIndexFiles(this.#deps.indexesDirectory, followed.definition);
   }
 

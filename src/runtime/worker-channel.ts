@@ -61,6 +61,8 @@ export function openChannel<Calls extends CallMap, Event = never>(
     if (unexpected) listeners.onFailure(error);
   };
   worker.onmessage = (message: MessageEvent<FromWorker>) => {
+    // Answers that were on their way when the worker ended come too late: every call has failed.
+    if (ended) return;
     if ('event' in message.data) return listeners.onEvent(message.data.event as Event);
     for (const [id, succeeded, value] of message.data.replies) {
       const call = must(pending.get(id), 'a reply to a call that was never made');

@@ -47,6 +47,8 @@ export class DamageWatch {
     this.#isDoubted = false;
     this.#failures = 0;
     this.#lookedMs = Number.NEGATIVE_INFINITY;
+    // A look at what was open before says nothing of this one.
+    this.#looking = undefined;
     if (index.openedAtSequence === 0) return;
     const { clock, delayMs, signal } = this.#deps;
     await pause(clock, delayMs, signal);
@@ -90,12 +92,15 @@ export class DamageWatch {
     this.#isSuspect = false;
   }
 
-  /** One look at a time. */
+  /** One look at an index at a time. */
   async #look(index: RangeIndex): Promise<void> {
     if (this.#watched !== index) return;
-    this.#looking ??= this.#verify(index).finally(() => {
-      this.#looking = undefined;
-    });
+    if (this.#looking === undefined) {
+      const looking = this.#verify(index).finally(() => {
+        if (this.#looking === looking) this.#looking = undefined;
+      });
+      this.#looking = looking;
+    }
     await this.#looking;
   }
 

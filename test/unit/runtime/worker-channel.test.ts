@@ -110,6 +110,20 @@ describe('a worker channel', () => {
     await expect(channel.call('double', 1)).rejects.toThrow('a worker thread ended');
     expect(failures).toEqual(['a worker thread ended']);
   });
+
+  test('hears nothing of a thread that was stopped: not the answers that were on their way', async () => {
+    const { channel, server, events } = joinedEnds((batch) => {
+      answerAll(batch);
+      server.emit('late');
+    });
+    const pending = channel.call('double', 1);
+    // It is sent by then.
+    await Promise.resolve();
+    channel.terminate();
+    await expect(pending).rejects.toThrow('stopped');
+    for (let turn = 0; turn < 4; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(events).toEqual([]);
+  });
 });
 
 test('errors keep class, code, details, wait, cause and stack on their way', () => {
