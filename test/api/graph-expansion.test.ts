@@ -177,7 +177,7 @@ test.each([
       expand_strategy: 'intersection',
       graph_searches: { n: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$full_text_results' } } },
     },
-    'raise "limit"',
+    'which has none',
   ],
   [
     {

@@ -364,6 +364,18 @@ describe('graph searches of a query', () => {
     expect(aggregations).toMatchObject({ letters: { buckets: [{ key: 6, doc_count: 2 }] } });
   });
 
+  test.each([
+    ['$embeddings_results.x', { limit: 5 }, 'searches no such index'],
+    ['$fused_results', {}, 'which has none'],
+    ['$full_text_results', { full_text_search: { query: 'name:bonn' }, count: true }, 'which has none'],
+    ['$full_text_results', { full_text_search: { query: 'name:bonn' }, limit: 0 }, 'which has none'],
+  ])('do not begin at %s beside %j', async (result_ref, more, named) => {
+    const graph_searches = { near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref } } };
+    const answer = await server.send('POST', `${roads.path}/query`, { graph_searches, ...more });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_query' } });
+    expect(String(answer.body.message)).toContain(named);
+  });
+
   test('may write out what is usual where it says nothing', async () => {
     const params = { weight_mode: 'min_hops', k: 1, max_results: 100, deduplicate_nodes: true };
     const toMunich = { keys: ['munich'] };
@@ -387,10 +399,6 @@ describe('graph searches of a query', () => {
     [{ near: { type: 'shortest_path', ...from('a') } }, '"target_nodes"'],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$results' } } }, '"result_ref"'],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.x' } } }, 'names no'],
-    [
-      { near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$embeddings_results.x' } } },
-      'searches no such index',
-    ],
     [{ near: { type: 'neighbors', index_name: 'g', start_nodes: { result_ref: '$graph_results.near' } } }, 'circle'],
     [{ near: { type: 'neighbors', ...from('a'), params: { max_depth: 2 } } }, '"max_depth"'],
     [{ near: { type: 'traverse', ...from('a'), target_nodes: { keys: ['b'] } } }, '"target_nodes" says nothing'],

@@ -157,8 +157,6 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   const searched = readSearchedIndexes(request, vectorIndexes);
   const graphs = readGraphSearches(request);
   const graphLegs = (graphs ?? []).filter(isLeg).map(({ name }) => name);
-  const searchedNames = searched.searched.map(({ index }) => index.name);
-  checkReferences(graphs ?? [], searchedNames);
   // A pruner needs scores: where nothing else scores, every match has that of `match_all`.
   if (searched.searched.length + graphLegs.length === 0 && member(request, 'pruner') !== undefined)
     criteria.query ??= matchAll;
@@ -200,6 +198,10 @@ export function planQuery(request: unknown, context: PlanContext): PlannedQuery 
   checkPlanNesting(plan);
   const hasHits =
     graphs === undefined || graphLegs.length > 0 || membersOfHits.some((name) => member(request, name) !== undefined);
+  checkReferences(graphs ?? [], {
+    searched: searched.searched.map(({ index }) => index.name),
+    showsHits: hasHits && !countOnly && page.limit > 0,
+  });
   const expansion = readExpansion(request, graphs, { page, countOnly, hasHits });
   const planned: PlannedQuery = {
     table,

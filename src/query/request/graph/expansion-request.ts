@@ -1,7 +1,7 @@
 import { invalidQuery, type Members, member } from '../../nodes/query-members.ts';
 import { type RequestedPage, refuseOrder } from '../query-page.ts';
 import { readOneOf } from './graph-request.ts';
-import { beginsAtHits, type GraphSearch } from './graph-searches.ts';
+import type { GraphSearch } from './graph-searches.ts';
 
 /** How the nodes of the graph searches and the hits come together: the nodes follow the hits, or hits are nodes as well. */
 export type Expansion = 'union' | 'intersection';
@@ -31,8 +31,5 @@ export function readExpansion(
     return expansion;
   }
   if (!hasHits) throw invalidQuery(where, '"intersection" needs a query whose hits are looked for among the nodes');
-  if ((countOnly || page.limit === 0) && graphs.some((search) => beginsAtHits(search))) {
-    throw invalidQuery(where, 'a graph search begins at the hits of the page, which has none: raise "limit"');
-  }
   return expansion;
 }

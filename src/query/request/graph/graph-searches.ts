@@ -195,9 +195,20 @@ export function beginsAtHits(search: GraphSearch): boolean {
   return selectorsOf(search).some(({ from }) => 'ref' in from && from.ref.kind !== 'graph');
 }
 
-/** Refuses references to hits of an index that the request does not search by vectors. Fails with `invalid_query`. */
-export function checkReferences(searches: readonly GraphSearch[], searched: readonly string[]): void {
+/**
+ * Refuses references to hits that there cannot be: of an index that the request does not search by vectors, and of a page
+ * without any. Fails with `invalid_query`.
+ */
+export function checkReferences(
+  searches: readonly GraphSearch[],
+  { searched, showsHits }: { searched: readonly string[]; showsHits: boolean },
+): void {
   for (const search of searches) {
+    if (!showsHits && beginsAtHits(search)) {
+      const message =
+        'begins at hits of the page, which has none: ask for some, by a "limit" above 0 and without "count"';
+      throw invalidQuery(`graph_searches.${search.name}`, message);
+    }
     for (const { from } of selectorsOf(search)) {
       if (!('ref' in from) || from.ref.kind !== 'embeddings' || searched.includes(from.ref.index)) continue;
       const message = `"$embeddings_results.${from.ref.index.slice(0, 64)}": the request searches no such index by vectors`;
