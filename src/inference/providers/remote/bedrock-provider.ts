@@ -15,7 +15,7 @@ import { ModelEmbeddings } from './model-embeddings.ts';
 import { readByChat } from './read-by-chat.ts';
 import { refuseMembers, refuseOtherMembers } from './refuse-members.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
-import { remoteOutput } from './remote-output.ts';
+import { countOf, remoteOutput } from './remote-output.ts';
 
 /** Amazon's own models take one text in a request; those of Cohere take several. */
 const titanBatch: BatchBounds = { items: 1, bytes: 1 };
@@ -93,7 +93,7 @@ function invoke(model: string): string {
 function readTitan(answer: unknown): Answered<Answered<readonly unknown[]>> | undefined {
   const { embedding, inputTextTokenCount } = (answer ?? {}) as { embedding?: unknown; inputTextTokenCount?: unknown };
   if (!Array.isArray(embedding)) return undefined;
-  const tokens = typeof inputTextTokenCount === 'number' ? inputTextTokenCount : 0;
+  const tokens = countOf(inputTextTokenCount);
   return { value: { value: [embedding], tokens }, tokens };
 }
 
@@ -142,10 +142,10 @@ function readConverse(answer: unknown): Answered<GenerationOutput> | undefined {
   const content = output?.message?.content;
   if (!Array.isArray(content)) return undefined;
   const text = (content as readonly { text?: string }[]).map((part) => part.text ?? '').join('');
-  const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
-  const tokens = { promptTokens: inputTokens, cachedTokens: 0, completionTokens: outputTokens };
+  const [promptTokens, completionTokens] = [countOf(usage?.inputTokens), countOf(usage?.outputTokens)];
+  const tokens = { promptTokens, cachedTokens: 0, completionTokens };
   const value = remoteOutput([{ kind: 'content', text }], finishes[stopReason ?? ''] ?? 'stop', tokens);
-  return { value, tokens: inputTokens + outputTokens };
+  return { value, tokens: promptTokens + completionTokens };
 }
 
 /** Reasons of an end that is not the usual one. */

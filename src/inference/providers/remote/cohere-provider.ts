@@ -11,6 +11,7 @@ import { ModelEmbeddings } from './model-embeddings.ts';
 import { scoresOf } from './openai-provider.ts';
 import { refuseMembers } from './refuse-members.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
+import { countOf } from './remote-output.ts';
 
 /** The bounds of one request: https://docs.cohere.com/reference/embed. */
 export const cohereBatch: BatchBounds = { items: 96, bytes: 256 * 1024 };
@@ -84,7 +85,6 @@ export function readEmbeddings(answer: unknown, count: number): Answered<Answere
   };
   const vectors = Array.isArray(embeddings) ? (embeddings as unknown[]) : (embeddings as { float?: unknown })?.float;
   if (!Array.isArray(vectors) || vectors.length !== count) return undefined;
-  const billed = meta?.billed_units?.input_tokens;
-  const tokens = typeof billed === 'number' ? billed : 0;
+  const tokens = countOf(meta?.billed_units?.input_tokens);
   return { value: { value: vectors as unknown[], tokens }, tokens };
 }

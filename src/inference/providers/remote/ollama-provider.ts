@@ -16,7 +16,7 @@ import { readEmbeddings as readOpenAiEmbeddings } from './openai-provider.ts';
 import { readByChat } from './read-by-chat.ts';
 import { refuseMembers, refuseOtherMembers } from './refuse-members.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
-import { remoteOutput } from './remote-output.ts';
+import { countOf, remoteOutput } from './remote-output.ts';
 
 /** A model of one machine reads them one after another: larger requests gain nothing and take long. */
 export const ollamaBatch: BatchBounds = { items: 64, bytes: 128 * 1024 };
@@ -111,7 +111,7 @@ function isUnknownRoute(error: unknown): boolean {
 function readEmbeddings(answer: unknown, count: number): Answered<Answered<readonly unknown[]>> | undefined {
   const { embeddings, prompt_eval_count } = (answer ?? {}) as { embeddings?: unknown; prompt_eval_count?: unknown };
   if (!Array.isArray(embeddings) || embeddings.length !== count) return undefined;
-  const tokens = typeof prompt_eval_count === 'number' ? prompt_eval_count : 0;
+  const tokens = countOf(prompt_eval_count);
   return { value: { value: embeddings, tokens }, tokens };
 }
 
@@ -199,7 +199,7 @@ interface ChatAnswer {
 
 /** Undefined for an answer of another shape. `called`: calls in the lines before this one. */
 function readChat(answer: unknown, called: number): Answered<GenerationOutput> | undefined {
-  const { message, done_reason, prompt_eval_count = 0, eval_count = 0 } = (answer ?? {}) as ChatAnswer;
+  const { message, done_reason, prompt_eval_count, eval_count } = (answer ?? {}) as ChatAnswer;
   if (message === undefined) return undefined;
   const deltas: OutputDelta[] = [];
   if (message.thinking) deltas.push({ kind: 'reasoning', text: message.thinking });
@@ -211,8 +211,9 @@ function readChat(answer: unknown, called: number): Answered<GenerationOutput> |
     deltas.push({ kind: 'arguments', index, text: JSON.stringify(each?.arguments ?? {}) });
   }
   const finish = called + calls.length > 0 ? 'tool_calls' : done_reason === 'length' ? 'length' : 'stop';
-  const tokens = { promptTokens: prompt_eval_count, cachedTokens: 0, completionTokens: eval_count };
-  return { value: remoteOutput(deltas, finish, tokens), tokens: prompt_eval_count + eval_count };
+  const [promptTokens, completionTokens] = [countOf(prompt_eval_count), countOf(eval_count)];
+  const output = remoteOutput(deltas, finish, { promptTokens, cachedTokens: 0, completionTokens });
+  return { value: output, tokens: promptTokens + completionTokens };
 }
 
 /** Reads lines of JSON, hands their deltas over, and makes an output of the last one. */

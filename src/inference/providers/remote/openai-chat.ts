@@ -6,7 +6,7 @@ import type { GenerationOptions, GenerationOutput } from '../../generation/gener
 import type { OutputDelta } from '../../generation/output-parser.ts';
 import type { ProviderClient, Unread } from '../client/provider-client.ts';
 import type { Answered } from '../client/provider-gate.ts';
-import { remoteOutput, type TokenCounts } from './remote-output.ts';
+import { countOf, remoteOutput, type TokenCounts } from './remote-output.ts';
 
 interface ChatUsage {
   readonly prompt_tokens?: number;
@@ -164,20 +164,20 @@ function shareOf(counts: TokenCounts, at: number): TokenCounts {
 }
 
 function reportOf(speculation: ChatAnswer['speculation'], at: number): SpeculationReport | undefined {
-  const { decision, disabled_reason, drafted_tokens = 0, accepted_tokens = 0 } = speculation ?? {};
+  const { decision, disabled_reason, drafted_tokens, accepted_tokens } = speculation ?? {};
   if (decision === undefined || at > 0) return undefined;
   return {
     decision,
     disabledReason: disabled_reason ?? undefined,
-    draftedTokens: drafted_tokens,
-    acceptedTokens: accepted_tokens,
+    draftedTokens: countOf(drafted_tokens),
+    acceptedTokens: countOf(accepted_tokens),
   };
 }
 
 function countsOf(usage: ChatUsage | null | undefined): TokenCounts {
   return {
-    promptTokens: usage?.prompt_tokens ?? 0,
-    cachedTokens: usage?.prompt_tokens_details?.cached_tokens ?? 0,
-    completionTokens: usage?.completion_tokens ?? 0,
+    promptTokens: countOf(usage?.prompt_tokens),
+    cachedTokens: countOf(usage?.prompt_tokens_details?.cached_tokens),
+    completionTokens: countOf(usage?.completion_tokens),
   };
 }

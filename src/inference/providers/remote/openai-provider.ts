@@ -15,6 +15,7 @@ import { chatBody } from './openai-chat-request.ts';
 import { readByChat } from './read-by-chat.ts';
 import { refuseMembers } from './refuse-members.ts';
 import { type BatchBounds, RemoteEmbedding } from './remote-embedding.ts';
+import { countOf } from './remote-output.ts';
 
 interface OpenAiProviderDeps {
   readonly client: ProviderClient;
@@ -163,5 +164,5 @@ function multimodalDocuments(texts: readonly string[], images: NonNullable<Reran
 function usageOf(answer: unknown): { readonly total: number } {
   const { usage } = (answer ?? {}) as { usage?: { total_tokens?: unknown; prompt_tokens?: unknown } };
   const count = usage?.total_tokens ?? usage?.prompt_tokens;
-  return { total: typeof count === 'number' ? count : 0 };
+  return { total: countOf(count) };
 }

@@ -5,6 +5,11 @@ import type { OutputDelta } from '../../generation/output-parser.ts';
 
 export type TokenCounts = Pick<GenerateResult, 'promptTokens' | 'cachedTokens' | 'completionTokens'>;
 
+/** A count as an answer has it; 0 for what is none, which would spoil the sums that it is added to. */
+export function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+}
+
 /** The output of a model that runs elsewhere: of how it was decoded nothing is known but what is given. */
 export function remoteOutput(
   deltas: readonly OutputDelta[],

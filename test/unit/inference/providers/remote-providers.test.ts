@@ -208,6 +208,19 @@ test('a request that is to fail with one of its texts says which', async () => {
   });
 });
 
+test('counts that are none spoil neither an answer nor the counters of the provider', async () => {
+  await using service = new ModelService('openai');
+  const choices = [{ message: { content: 'a' } }];
+  service.next.push(() => Response.json({ choices, usage: { prompt_tokens: '5', completion_tokens: -1 } }));
+  const providers = openProviders({ credentials });
+  const provider = providers.provider(configFor('openai', service));
+  const request = generationRequest({ model: 'm', messages: [textMessage('user', 'hello')] });
+  const [odd] = await provider.generate(request, call);
+  expect([odd?.result.promptTokens, odd?.result.completionTokens]).toEqual([0, 0]);
+  await provider.generate(request, call);
+  expect(providers.states).toMatchObject([{ tokens: 8 }]);
+});
+
 test('vectors of different lengths are no answer to one request', async () => {
   await using service = new ModelService('ollama');
   service.always = () => Response.json({ embeddings: [[1], [1, 2]] });
