@@ -13,7 +13,7 @@ use crate::full_text::analysis::{Analyzer, SLOP_MAX, TokenSpacing, lone_characte
 use crate::full_text::dates::parse_date;
 use crate::full_text::mapping::{KEYWORD_SUFFIX, TableMapping, TextForm};
 use crate::full_text::plan::{ALL_FIELDS, Automatic, Fuzziness, Node, TermValue};
-use crate::full_text::query::{FuzzyWord, Network, Pattern, RangeBounds, ValueRange, fuzzy_words};
+use crate::full_text::query::{FuzzyWord, Network, Pattern, RangeBounds, ValueRange, fuzzy_words, text_of_term};
 use crate::full_text::slots::tokens_of;
 
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ pub struct Condition {
 }
 
 /// Adds what `node` asks of texts.
-pub fn add_conditions(node: &Node, to: &mut Vec<Condition>) -> Result<(), EngineError> {
+pub fn add_conditions(mapping: &TableMapping, node: &Node, to: &mut Vec<Condition>) -> Result<(), EngineError> {
     let named = |analyzer: &Option<String>| analyzer.as_deref().and_then(Analyzer::named);
     let tolerance = |fuzziness: &Fuzziness, prefix_length: &usize| Tolerance {
         fuzziness: *fuzziness,
@@ -91,7 +91,14 @@ pub fn add_conditions(node: &Node, to: &mut Vec<Condition>) -> Result<(), Engine
             let near = tolerance(fuzziness, &0);
             push(field, Kind::Tokens { terms: terms.clone(), near, slop: *slop });
         }
-        Node::Term { field, value: TermValue::Text(text), .. } => push(field, Kind::Value(text.clone())),
+        Node::Term { field, value, .. } => {
+            let text = text_of_term(mapping, field.as_deref(), value);
+            text.into_iter().for_each(|text| push(field, Kind::Value(text)));
+        }
+        Node::BoolField { field, value, .. } => {
+            let text = text_of_term(mapping, Some(field), &TermValue::Boolean(*value));
+            text.into_iter().for_each(|text| push(&Some(field.clone()), Kind::Value(text)));
+        }
         Node::Prefix { field, value, .. } => push(field, Kind::Prefix(value.clone())),
         Node::Fuzzy { field, value, fuzziness, prefix_length, .. } => {
             push(field, Kind::Near { word: value.clone(), near: tolerance(fuzziness, prefix_length) });
@@ -116,7 +123,7 @@ pub fn add_conditions(node: &Node, to: &mut Vec<Condition>) -> Result<(), Engine
             between.into_iter().for_each(|between| push(&Some(field.clone()), Kind::Between(between)));
         }
         Node::Bool { must, should, filter, .. } => {
-            return must.iter().chain(should).chain(filter).try_for_each(|clause| add_conditions(clause, to));
+            return must.iter().chain(should).chain(filter).try_for_each(|clause| add_conditions(mapping, clause, to));
         }
         _ => {}
     }

@@ -35,10 +35,10 @@ impl<'m> Wanted<'m> {
     pub fn of(mapping: &'m TableMapping, plan: &QueryPlan) -> Result<Self, EngineError> {
         let mut conditions = Vec::new();
         if let Some(query) = &plan.query {
-            add_conditions(query, &mut conditions)?;
+            add_conditions(mapping, query, &mut conditions)?;
         }
         if conditions.is_empty() {
-            plan.filter.iter().try_for_each(|filter| add_conditions(filter, &mut conditions))?;
+            plan.filter.iter().try_for_each(|filter| add_conditions(mapping, filter, &mut conditions))?;
         }
         Ok(Self { mapping, conditions, of_paths: HashMap::new() })
     }

@@ -11,7 +11,7 @@ mod words;
 
 pub(super) use compile::field_checks::check_field;
 pub(super) use compile::index_fields::{ExactField, IndexFields, column_name};
-pub(super) use compile::value_nodes::{RangeBounds, ValueRange};
+pub(super) use compile::value_nodes::{RangeBounds, ValueRange, text_of_term};
 pub(crate) use deadline::Deadline;
 pub(super) use run::collect::Visible;
 pub(crate) use run::explain::{Explained, explain_hits};

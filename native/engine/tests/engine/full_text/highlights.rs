@@ -1,6 +1,6 @@
 //! Highlights, explanations, and words that are misspelt.
 
-use super::support::{frame, index_of, matching, memory_options, plan, put, run};
+use super::support::{frame, index_of, matching, memory_options, plan, put, run, schema, term};
 use serde_json::{Value, json};
 use sundew_engine::full_text::{HighlightPlan, QueryPlan, highlight_documents};
 
@@ -335,4 +335,19 @@ fn literals_declared_as_text_addresses_and_ranges_are_marked_as_they_are_found()
             );
         }
     }
+}
+
+#[test]
+fn a_number_or_a_boolean_that_is_a_string_is_marked() {
+    let keyword = json!({"type": "string", "x-service-types": ["keyword"]});
+    let schema = schema(json!({"year": keyword, "fresh": keyword, "n": {"type": "number"}}));
+    let document = json!({"year": 2024, "fresh": true, "n": 2024});
+    let marked = |node: Value| highlights_with(&wanted(), schema.clone(), &plan(node), document.clone());
+    assert_eq!(marked(term("year", 2024)), json!({"year": ["<em>2024</em>"]}));
+    assert_eq!(marked(term("fresh", true)), json!({"fresh": ["<em>true</em>"]}));
+    assert_eq!(
+        marked(json!({"kind": "bool_field", "field": "fresh", "value": true})),
+        json!({"fresh": ["<em>true</em>"]})
+    );
+    assert_eq!(marked(term("n", 2024)), json!({}));
 }

@@ -20,7 +20,7 @@ use crate::full_text::query::compile::text_nodes::{
 };
 use crate::full_text::query::compile::value_nodes::{
     RangeBounds, boolean_query, date_query, exists_query, ids_query, key_prefix_query, number_query, parsed_values,
-    range_query,
+    range_query, text_of_term,
 };
 use crate::full_text::query::compile::word_nodes::{
     FuzzyOptions, PhraseShape, fuzzy_query, ip_range_query, regexp_query, terms_phrase_query, wildcard_query,
@@ -300,18 +300,12 @@ fn on_text_or_values(
 }
 
 fn term_node(index: &IndexFields, field: Option<&str>, value: &TermValue) -> Box<dyn Query> {
-    let text = match value {
-        TermValue::Text(text) => text.clone(),
-        TermValue::Number(number) => match field {
-            Some(path) if !index.mapping.facts_of(path).numbers_are_texts => return number_query(index, path, *number),
-            _ => number.to_string(),
-        },
-        TermValue::Boolean(boolean) => match field {
-            Some(path) if !index.mapping.facts_of(path).booleans_are_texts => {
-                return boolean_query(index, path, *boolean);
-            }
-            _ => boolean.to_string(),
-        },
+    let Some(text) = text_of_term(&index.mapping, field, value) else {
+        return match (field, value) {
+            (Some(path), TermValue::Number(number)) => number_query(index, path, *number),
+            (Some(path), TermValue::Boolean(boolean)) => boolean_query(index, path, *boolean),
+            _ => Box::new(EmptyQuery),
+        };
     };
     let Some(path) = field else {
         let tokens = index.default_texts();

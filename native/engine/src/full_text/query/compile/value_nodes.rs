@@ -13,12 +13,27 @@ use tantivy::{DateTime, DocId, Score, SegmentReader, Term};
 use crate::error::EngineError;
 use crate::full_text::dates::{parse_date, parse_date_bound};
 use crate::full_text::fields::{KEY, PRESENT_PATH};
-use crate::full_text::plan::RangeKind;
+use crate::full_text::mapping::TableMapping;
+use crate::full_text::plan::{RangeKind, TermValue};
 use crate::full_text::query::compile::clauses::{any_of, invalid, term_query};
 use crate::full_text::query::compile::index_fields::{ExactField, IndexFields, column_name};
 use crate::full_text::query::terms::string_columns::StringRangeQuery;
 use crate::full_text::query::terms::term_range::TermRangeQuery;
 use crate::full_text::segments::as_integer;
+
+/// The string that a term asks for; none where it asks for a number or a boolean, as a field holds them unless it holds
+/// nothing but strings.
+pub fn text_of_term(mapping: &TableMapping, field: Option<&str>, value: &TermValue) -> Option<String> {
+    match value {
+        TermValue::Text(text) => Some(text.clone()),
+        TermValue::Number(number) => {
+            field.is_none_or(|path| mapping.facts_of(path).numbers_are_texts).then(|| number.to_string())
+        }
+        TermValue::Boolean(boolean) => {
+            field.is_none_or(|path| mapping.facts_of(path).booleans_are_texts).then(|| boolean.to_string())
+        }
+    }
+}
 
 pub fn number_query(index: &IndexFields, path: &str, number: f64) -> Box<dyn Query> {
     match as_integer(number) {
