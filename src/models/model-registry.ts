@@ -117,20 +117,23 @@ function scan<T>(
   return candidates(parent).map((candidate) => {
     const key = `${kind}/${candidate.name}`;
     const before = known.get(key);
-    const signature = signatureOf(candidate.directory);
-    if (before?.signature === signature) return [key, before];
-    return [key, { signature, described: describedOrRefused(kind, candidate, describe) }];
+    let signature = '';
+    const described = describedOrRefused(kind, candidate, () => {
+      signature = signatureOf(candidate.directory);
+      return before?.signature === signature ? before.described : describe(candidate);
+    });
+    return [key, { signature, described }];
   });
 }
 
 function describedOrRefused<T>(
   kind: RefusedModel['kind'],
   candidate: Candidate,
-  describe: (candidate: Candidate) => T,
+  describe: () => T | RefusedModel,
 ): T | RefusedModel {
   try {
     if (!isModelName(candidate.name)) throw new ModelFileError('the name has other than letters, digits, . _ and -');
-    return describe(candidate);
+    return describe();
   } catch (error) {
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
@@ -152,16 +155,24 @@ function signatureOf(directory: string): string {
 /** A model that cannot be used, and a file that cannot be read, concern that model alone. */
 function reasonOf(error: unknown): string | undefined {
   if (error instanceof ModelFileError) return error.message;
-  return error instanceof Error && 'code' in error && 'syscall' in error ? error.message : undefined;
+  return error instanceof Error && 'code' in error && 'syscall' in error
+    ? `its files cannot be read (${error.code})`
+    : undefined;
 }
 
 /** Every directory of a model, in order: `NAME/`, or `OWNER/NAME/` where the first holds no model itself. */
 function candidates(parent: string): Candidate[] {
   return folders(parent).flatMap((name) => {
     const directory = join(parent, name);
-    if (isModelFolder(directory)) return [{ name, directory }];
-    const below = folders(directory).map((each) => ({ name: `${name}/${each}`, directory: join(directory, each) }));
-    return below.some((each) => isModelFolder(each.directory)) ? below : [{ name, directory }];
+    try {
+      if (isModelFolder(directory)) return [{ name, directory }];
+      const below = folders(directory).map((each) => ({ name: `${name}/${each}`, directory: join(directory, each) }));
+      return below.some((each) => isModelFolder(each.directory)) ? below : [{ name, directory }];
+    } catch (error) {
+      if (reasonOf(error) === undefined) throw error;
+      // A folder that cannot be looked into is described as a model, and refused for that.
+      return [{ name, directory }];
+    }
   });
 }
 
@@ -173,9 +184,15 @@ function isModelFolder(directory: string): boolean {
 function folders(parent: string): string[] {
   if (!existsSync(parent)) return [];
   return readdirSync(parent)
-    .filter(
-      (name) =>
-        !name.startsWith('.') && (statSync(join(parent, name), { throwIfNoEntry: false })?.isDirectory() ?? false),
-    )
+    .filter((name) => !name.startsWith('.') && isFolder(join(parent, name)))
     .sort();
+}
+
+/** Links that lead nowhere are none. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
 }

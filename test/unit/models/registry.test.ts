@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { cpSync, mkdirSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, renameSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ModelRegistry, quantizedName } from '../../../src/models/model-registry.ts';
 import { requireInstalled } from '../../../src/models/require-model.ts';
@@ -24,6 +24,15 @@ function reasons(directory: string): Record<string, string> {
 }
 
 describe('what is found', () => {
+  test('a link in a circle, beside models or in one, keeps none of the others from being found', () => {
+    using directory = new TemporaryDirectory();
+    installed(directory, { 'embedders/whole': embedder, 'embedders/linked': embedder });
+    symlinkSync('circle', join(directory.path, 'embedders/circle'));
+    symlinkSync('circle', join(directory.path, 'embedders/linked/circle'));
+    expect(registry(directory.path).models.map(({ name }) => name)).toContain('whole');
+    expect(reasons(directory.path)).toEqual({ linked: 'its files cannot be read (ELOOP)' });
+  });
+
   test('every kind has its directory, and what is missing in a manifest comes from the files', () => {
     const found = new ModelRegistry(models, `${fixtures}predictors`);
     const names = found.models.map(({ kind, name, backend }) => `${kind}/${name} ${backend}`);
