@@ -296,7 +296,8 @@ export class QueryService {
     const keysOf = (ref: ResultReference) => {
       const found =
         ref.kind === 'embeddings' ? foundBy(ref.index) : ref.kind === 'full_text' ? foundBy(textLegName) : hits;
-      return found.map(({ document }) => document.key);
+      // A hit that is joined to several rows is several, and a row without one has no key.
+      return [...new Set(found.map(({ document }) => document.key))].filter((key) => key !== '');
     };
     return this.#deps.searchGraphs(table, graphs, keysOf, caller, earlier);
   }

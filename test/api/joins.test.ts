@@ -425,6 +425,24 @@ describe('a join whose rows are many', () => {
   });
 });
 
+test('a graph search begins at each hit of joined rows once', async () => {
+  const edgeTo = (target: string) => ({ _edges: { links: { to: [{ target }] } } });
+  const inserts = { a: { g: 1, ...edgeTo('x') }, b: { g: 1, ...edgeTo('y') }, x: {}, y: {} };
+  await fill(server, 'linked', inserts, { indexes: { links: { type: 'graph' } } });
+  await fill(server, 'rows', { r1: { g: 1 }, r2: { g: 1 }, r3: { g: 2 } });
+  const join = { right_table: 'rows', join_type: 'right', on: { left_field: 'g', right_field: 'g' } };
+  const start_nodes = { result_ref: '$full_text_results', limit: 2 };
+  const result = await ask({
+    table: 'linked',
+    join,
+    ...inOrder,
+    graph_searches: { next: { type: 'neighbors', index_name: 'links', start_nodes } },
+  });
+  expect(result.hits.hits.map(({ _id }) => _id)).toEqual(['a', 'a', 'b', 'b', '']);
+  const { nodes } = (result as unknown as { graph_results: { next: { nodes: { key: string }[] } } }).graph_results.next;
+  expect(nodes.map(({ key }) => key)).toEqual(['x', 'y']);
+});
+
 test('what cannot be joined is refused by name', async () => {
   const right = { ...byCustomer, join_type: 'right' };
   const refused: [object, string, number][] = [
