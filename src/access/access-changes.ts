@@ -58,8 +58,7 @@ export class AccessChanges {
     const takesAway = remove !== undefined || put?.rowFilters !== undefined || put?.memberships !== undefined;
     if (!takesAway) return;
     const nowMs = this.clock.nowMs();
-    if (this.state.reachableAdmins(nowMs).length === 0) return;
-    if (this.state.after(change).reachableAdmins(nowMs).length > 0) return;
+    if (!this.state.hasReachableAdmin(nowMs) || this.state.after(change).hasReachableAdmin(nowMs)) return;
     const message = 'nobody could come in as a global administrator after this; make another administrator first';
     throw new ServiceError('last_admin', message);
   }

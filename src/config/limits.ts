@@ -188,8 +188,6 @@ export const limits = {
   rerankHitsMax: 1_000,
   /** Characters of the text of such a hit that are read: more than any such model takes in. */
   rerankTextCharsMax: 65_536,
-  /** How long a template is kept parsed after its last use. */
-  templatesKeptMs: 300_000,
   /** Texts that queries were embedded of, for how long and how many bytes of their vectors. */
   queryVectorsKeptMs: 120_000,
   queryVectorsBytesMax: 32 * 1_024 * 1_024,

@@ -137,9 +137,14 @@ function read(option: Option<unknown>, raw: unknown, where: string): unknown {
     return option.kind.read(raw);
   } catch (error) {
     const expectation = error instanceof Error ? error.message : String(error);
-    const shown = option.secret ? '' : `, not ${JSON.stringify(raw)}`;
+    const shown = option.secret || hasPassword(raw) ? '' : `, not ${JSON.stringify(raw)}`;
     throw new ConfigError(`${where} must be ${expectation}${shown}`);
   }
+}
+
+/** Whether it is an address that a password stands in, for an option that takes none: messages go to the log. */
+function hasPassword(raw: unknown): boolean {
+  return typeof raw === 'string' && /\/\/[^/]*@/.test(raw);
 }
 
 function keysOf(table: OptionTable): string[] {

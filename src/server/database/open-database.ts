@@ -85,7 +85,7 @@ export async function openDatabase(given: DatabaseOptions): Promise<Database> {
   const stopping = new AbortController();
   const replay = buildReplay(core, tables, pool);
   const writes = buildWrites(core, tables, enrichment);
-  const templates = new Templates(core.clock, core.limits.templatesKeptMs);
+  const templates = new Templates(core.clock, core.limits.templateKeptMs);
   const documents = new DocumentReads(tables, core.clock, templates);
   const traversals = new TraversalCounts();
   const graphs = new GraphService(tables, core.clock, traversals);

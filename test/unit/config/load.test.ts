@@ -156,6 +156,12 @@ describe('secrets', () => {
     expect(read({}).hash).not.toBe(fromFile.hash);
   });
 
+  test('are not shown where a password stands in an address', () => {
+    const url = 'https://ann:hunter2@login.example.org/token';
+    const complaint = () => loadConfig(sources({ environment: { SUNDEW__PARTNER__TOKEN_URL: url } }));
+    expect(complaint).toThrow(/^SUNDEW__PARTNER__TOKEN_URL must be an http or https address without credentials$/);
+  });
+
   test('are not repeated in a complaint', () => {
     const environment = { SUNDEW__PARTNER__CLIENT_SECRET: 'hunter2 ${secret:' };
     const complaint = () => loadConfig(sources({ environment }));
