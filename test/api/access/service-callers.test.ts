@@ -88,7 +88,8 @@ describe('users, keys, secrets and accounts are guarded by their services', () =
     const secrets = openSecrets(deps);
     partner = openPartner({ ...deps, secrets, http: {} as ProviderHttp });
     const checked = { ...deps, config: config.config, metrics: new Metrics(), checkFilter: () => Promise.resolve() };
-    const access = await openAccess(database.access, checked);
+    const access = openAccess(database.access, checked);
+    await access?.makeFirstKey();
     const services = { ...database.services, secrets: new SecretService(secrets), partner, access, inference: {} };
     served = new Map(
       allRoutes(services as unknown as RouteServices, '1').map((each) => [`${each.method} ${each.path}`, each]),
