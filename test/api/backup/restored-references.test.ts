@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RestoreJobBody } from '../../../src/protocol/database/restores.ts';
 import { TableService } from '../../../src/tables/table-service.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
 import { endOfRestore, restore } from '../../support/restore-jobs.ts';
@@ -37,6 +38,14 @@ async function library(server: TestServer, place: BackupPlace): Promise<void> {
   expect((await server.send('POST', '/db/v1/backup', request)).body).toMatchObject({ status: 'completed' });
 }
 
+/** Waits until a restore has heard that it is to be cancelled. */
+async function cancelHeard(server: TestServer, job: string): Promise<void> {
+  for (;;) {
+    const { body } = await server.send<RestoreJobBody>('GET', `/db/v1/restore/jobs/${job}`);
+    if (body.cancel_requested) return;
+  }
+}
+
 afterEach(() => mock.restore());
 
 describe('references of relational tables', () => {
@@ -51,14 +60,16 @@ describe('references of relational tables', () => {
     let cancelled: Promise<unknown> | undefined;
     spyOn(TableService.prototype, 'publish').mockImplementation(async function (this: TableService, ...asked) {
       const isPublished = await publish.apply(this, asked);
+      // The answer comes when this table is noted as published.
       cancelled ??= server.send('DELETE', `/db/v1/restore/jobs/${id}`);
-      await cancelled;
+      await cancelHeard(server, id);
       return isPublished;
     });
     const body = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
     const { job_id: id } = (await server.send<{ job_id: string }>('POST', '/db/v1/restore', body)).body;
     const ended = await endOfRestore(server, id);
     expect(ended).toMatchObject({ phase: 'succeeded', cancel_requested: true, published_table_count: 3 });
+    expect(await cancelled).toMatchObject({ status: 200 });
     expect(await statusOf(server, 'books/documents/n')).toBe(404);
     expect(await statusOf(server, 'writers/documents/new')).toBe(404);
   });
