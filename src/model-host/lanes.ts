@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { abortable } from '../lib/concurrency/abortable.ts';
 import type { Priority } from './priority.ts';
 
 /** So long at most a piece of background work is held back, in milliseconds: it becomes slow, but never stops. */
@@ -44,7 +45,7 @@ export class Lanes {
     const over = Promise.withResolvers<void>();
     this.#lastBackground = Promise.all([before, over.promise]);
     try {
-      await untilAborted(before, signal);
+      await abortable(before, signal);
       await this.#quiet(signal);
       signal?.throwIfAborted();
       return await work();
@@ -58,19 +59,11 @@ export class Lanes {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#onQuiet.add(resolve);
     const cancel = this.#clock.after(heldMsMax, resolve);
-    await untilAborted(promise, signal);
-    cancel();
-    this.#onQuiet.delete(resolve);
+    try {
+      await abortable(promise, signal);
+    } finally {
+      cancel();
+      this.#onQuiet.delete(resolve);
+    }
   }
-}
-
-/** Settles with the promise, or at the abort. */
-async function untilAborted(promise: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return void (await promise);
-  if (signal.aborted) return;
-  const { promise: aborted, resolve } = Promise.withResolvers<void>();
-  const onAbort = () => resolve();
-  signal.addEventListener('abort', onAbort, { once: true });
-  await Promise.race([promise, aborted]);
-  signal.removeEventListener('abort', onAbort);
 }

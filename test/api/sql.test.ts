@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
+import { threadMs } from '../support/thread-time.ts';
 
 let server: TestServer;
 const text = { type: 'string', 'x-service-types': ['keyword'] };
@@ -135,10 +136,10 @@ describe('SQL over relational tables', () => {
     ['comments before what is no statement', `${'/**/'.repeat(40)}SELEC`],
     ['brackets that nothing closes', `SELECT ${'['.repeat(150_000)}`],
   ])('reads %s without holding others up', async (_, statement) => {
-    const startedMs = performance.now();
+    const startedMs = threadMs();
     expect((await sql(statement)).body).toMatchObject({ code: 'invalid_query' });
     // By trying every way to read them it would be seconds.
-    expect(performance.now() - startedMs).toBeLessThan(1_500);
+    expect(threadMs() - startedMs).toBeLessThan(1_500);
   });
 
   test('may have comments before and in it', async () => {

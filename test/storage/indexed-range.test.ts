@@ -196,7 +196,7 @@ test('nobody waits any longer for an index that is dropped meanwhile', async () 
   await close();
 });
 
-test('who waits for an index, and who asks for it, waits on while it is opened again', async () => {
+test('a wait for an index goes on while the index is opened again, and so does one that begins then', async () => {
   using directory = temporaryDirectory();
   const { range, indexes, put, close, definitions } = await openRange(directory.path);
   const [text] = definitions;

@@ -1,5 +1,6 @@
 import type { RunningConfig } from '../../src/config/reload.ts';
 import { type Clock, pause, systemClock } from '../../src/lib/clock.ts';
+import { abortable } from '../../src/lib/concurrency/abortable.ts';
 import type { Logger } from '../../src/observability/logger.ts';
 import { openServices } from '../../src/server/open-services.ts';
 import type { RunningServer } from '../../src/server/running-server.ts';
@@ -47,15 +48,6 @@ function fetchHere(...given: Parameters<typeof fetch>): Promise<Response> {
   const handler = served.get(new URL(address).origin);
   if (handler === undefined) return overNetwork(...given);
   const request = new Request(target as string, init);
-  return untilAborted(handler(request), request.signal);
-}
-
-/** As `fetch` rejects, whatever the handler makes of it. */
-function untilAborted(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    if (signal.aborted) leave();
-    signal.addEventListener('abort', leave, { once: true });
-    answer.then(resolve, reject);
-  });
+  // As `fetch` rejects, whatever the handler makes of it.
+  return abortable(handler(request), request.signal);
 }

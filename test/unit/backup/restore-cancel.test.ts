@@ -22,7 +22,7 @@ const state: RestoreState = {
 };
 
 test.each(['queued', 'running'] as const)(
-  'a cancellation that a restore begins under stops it as any other: its job was "%s" then',
+  'a restore that begins while it is being cancelled is stopped; its job was "%s" at that time',
   async (phase) => {
     let running: RestoreState | undefined;
     const stored: JobRecord = {

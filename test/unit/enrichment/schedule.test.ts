@@ -50,7 +50,7 @@ test('the lane of backfills lets a bounded number work at one time, in their ord
   expect(log.at(-1)).toBe('begins 3');
 });
 
-test('who leaves the lane before its turn is not waited for, and takes no place', async () => {
+test('a task that is called off before its turn gives up its place in the lane and never runs', async () => {
   const lane = new BackfillLane(1);
   const gate = Promise.withResolvers<void>();
   const working = lane.run(staying, () => gate.promise);
