@@ -20,8 +20,11 @@ const chunkHeadBytes = 8;
 const formatBytes = 16;
 /** The encoding stands in the first bytes of a longer description. */
 const extensible = 0xfffe;
-/** Writers that do not know the length put these there. */
-const unknownLengths = [0, 0xffff_ffff];
+/**
+ * A writer into a pipe does not know the length: it puts 0 or the most there, or what is nearly the most of a signed
+ * number (SoX, eSpeak), or one more than that (arecord).
+ */
+const unknownLengthMin = 0x7fff_f000;
 const formatName = 0x666d7420;
 const dataName = 0x64617461;
 
@@ -47,7 +50,7 @@ export function readWavHeader(bytes: Uint8Array): WavHeader | string {
     }
     if (name === dataName) {
       if (format === undefined) return 'it has no format in front of its data';
-      const dataBytes = unknownLengths.includes(length) ? view.byteLength - start : length;
+      const dataBytes = length === 0 || length >= unknownLengthMin ? view.byteLength - start : length;
       return { ...format, dataStart: start, dataBytes };
     }
     // Parts begin at even places.

@@ -62,7 +62,8 @@ describe('WAV files', () => {
     expect(wrong((view) => view.setUint16(22, 0, true))).toThrow('0 channels');
     expect(wrong((view) => view.setUint32(24, 0, true))).toThrow('0 samples a second');
     expect(wrong((view) => view.setUint16(20, 85, true))).toThrow('encoding 85');
-    expect(wrong((view) => view.setUint32(40, 0xffffffff, true))().data.length).toBe(80);
+    const claiming = (length: number) => wrong((view) => view.setUint32(40, length, true))();
+    for (const length of [0, 0x7fff_f000, 0x8000_0000, 0xffff_ffff]) expect(claiming(length).data.length).toBe(80);
   });
 
   test('another rate keeps the tone', () => {
