@@ -93,6 +93,8 @@ const idleNumbers: Readonly<Record<string, number>> = {
   num_beams: 1,
   repeat_penalty: 1,
   repetition_penalty: 1,
+  // Any seed; 0 is one like another.
+  seed: -1,
   typical_p: 1,
   tfs_z: 1,
   max_chunks_per_doc: 1,

@@ -106,6 +106,7 @@ describe('a member of another server that would change the answer', () => {
     [responsesRequestSchema, foreignToResponses, { ...response, max_tokens: 1 }, 'max_tokens: use max_output_tokens'],
     [responsesRequestSchema, foreignToResponses, { ...response, max_tokens: 2 }, 'max_tokens: use max_output_tokens'],
     [responsesRequestSchema, foreignToResponses, { ...response, seed: 2 }, 'seed: is no member of a response'],
+    [responsesRequestSchema, foreignToResponses, { ...response, seed: 0 }, 'seed: is no member of a response'],
     [embeddingsRequestSchema, foreignToEmbeddings, { ...embedding, output_dtype: 'int8' }, 'output_dtype: vectors are'],
     [anyRerankSchema, foreignToReranking, { ...ranking, rank_fields: ['title'] }, 'rank_fields: '],
   ];
@@ -118,7 +119,7 @@ describe('a member of another server that would change the answer', () => {
     expect(() => read(generateRequestSchema, { ...chat, ...idle }, foreignToGeneration)).not.toThrow();
     const empty = { stop_sequences: [], bad_words: [], mirostat: 0, typical_p: 1 };
     expect(() => read(generateRequestSchema, { ...chat, ...empty }, foreignToGeneration)).not.toThrow();
-    const one = { n: 1, top_k: 0, presence_penalty: 0, repetition_penalty: 1 };
+    const one = { n: 1, seed: -1, top_k: 0, presence_penalty: 0, repetition_penalty: 1 };
     expect(() => read(responsesRequestSchema, { ...response, ...one }, foreignToResponses)).not.toThrow();
     const vectors = { embedding_types: ['float'], output_dtype: 'float' };
     expect(() => read(embeddingsRequestSchema, { ...embedding, ...vectors }, foreignToEmbeddings)).not.toThrow();
