@@ -38,12 +38,6 @@ export async function embedTexts(
 
 function checked(vector: Vector | undefined, error: ServiceError | undefined, dimension: WantedVectors): Embedded {
   if (!vector) return { error: error ?? new ServiceError('inference_failed', 'the embedder gave no vector') };
-  const values = vector instanceof Float32Array ? vector : vector.values;
-  if (!values.every(Number.isFinite)) {
-    return {
-      error: new ServiceError('inference_failed', 'the embedder gave a vector with values that are not finite'),
-    };
-  }
   const length = vector instanceof Float32Array ? vector.length : undefined;
   if (length === dimension) return { vector };
   const given = length === undefined ? 'a sparse vector' : `a vector of dimension ${length}`;

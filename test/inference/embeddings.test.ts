@@ -3,6 +3,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { limits } from '../../src/config/limits.ts';
+import { holeModel } from '../support/files/holed-model.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -34,6 +35,11 @@ beforeAll(async () => {
   cpSync(`${fixtures}tiny-bert`, bare, { recursive: true });
   const tokenizer = JSON.parse(readFileSync(join(bare, 'tokenizer.json'), 'utf8'));
   writeFileSync(join(bare, 'tokenizer.json'), JSON.stringify({ ...tokenizer, post_processor: null }));
+  for (const name of ['tiny-bert', 'tiny-sparse']) {
+    const holed = join(directory.path, 'embedders', `${name}-holed`);
+    cpSync(`${fixtures}${name}`, holed, { recursive: true });
+    holeModel(holed, 'king');
+  }
   server = await startTestServer({ set: { '--models-dir': directory.path, '--allow-downloads': 'false' } });
 });
 
@@ -70,6 +76,25 @@ describe('POST /ai/v1/embeddings', () => {
     const { status, body } = await send({ model: 'bare', input, error_policy: 'continue' });
     expect([status, body.data.length, body.errors]).toMatchObject([200, 2, [{ index: 1, code: 'invalid_request' }]]);
   });
+
+  test.each(['tiny-bert-holed', 'tiny-sparse-holed'])(
+    'names a text of which %s makes numbers that are not finite, and keeps the others',
+    async (model) => {
+      const input = ['a cat', 'the king', 'a dog'];
+      expect(await refusal({ model, input })).toEqual([
+        500,
+        'inference_failed: input 1: the model gave a vector with numbers that are not finite',
+      ]);
+      const { status, body } = await send({ model, input, error_policy: 'continue' });
+      expect([status, body.errors]).toMatchObject([200, [{ index: 1, code: 'inference_failed' }]]);
+      expect(body.data.map(({ index, embedding }) => [index, JSON.stringify(embedding).includes('null')])).toEqual([
+        [0, false],
+        [2, false],
+      ]);
+      const beside = await Promise.all([input, ['a cat'], ['a dog']].map((texts) => send({ model, input: texts })));
+      expect(beside.map((each) => each.status)).toEqual([500, 200, 200]);
+    },
+  );
 
   test('says what the model says elsewhere, alone and among longer texts', async () => {
     const { status, headers, body } = await send({ input: dense.text });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { holeModel } from '../support/files/holed-model.ts';
 import { TemporaryDirectory } from '../support/temporary-directory.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
@@ -21,6 +22,10 @@ beforeAll(async () => {
   cpSync(`${fixtures}rerankers`, rerankers, { recursive: true });
   cpSync(`${fixtures}embedders/tiny-bert`, join(directory.path, 'embedders/tiny-bert'), { recursive: true });
   cpSync(`${fixtures}rerankers/tiny-late`, join(rerankers, 'expanding'), { recursive: true });
+  for (const name of ['tiny-cross', 'tiny-late']) {
+    cpSync(`${fixtures}rerankers/${name}`, join(rerankers, `${name}-holed`), { recursive: true });
+    holeModel(join(rerankers, `${name}-holed`), 'king');
+  }
   const file = join(rerankers, 'expanding/config_sentence_transformers.json');
   const config = JSON.parse(readFileSync(file, 'utf8'));
   const { query_length } = late.expanded;
@@ -49,6 +54,16 @@ describe('POST /ai/v1/rerank', () => {
       usage: { prompt_tokens: 13, completion_tokens: 0, total_tokens: 13, cached_prompt_tokens: 0 },
     });
   });
+
+  test.each(['tiny-cross-holed', 'tiny-late-holed'])(
+    'names a text to which %s gives no finite score',
+    async (model) => {
+      const asked = { model, query: 'a cat' };
+      const { status, body } = await rerank({ ...asked, prompts: ['a dog', 'the king'] });
+      expect([status, body.error]).toMatchObject([500, expect.stringContaining('text 1 a score that is not finite')]);
+      expect((await rerank({ ...asked, prompts: ['a dog', 'a mat'] })).status).toBe(200);
+    },
+  );
 
   test('late interaction sums the best matches of the tokens, but for those that are skipped', async () => {
     const { body } = await rerank({ model: 'tiny-late', query: late.query, prompts: late.texts });

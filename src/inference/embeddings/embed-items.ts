@@ -3,6 +3,7 @@ import type { EmbedFault, EmbedText } from '../../model-host/operations/embed.ts
 import type { EmbedImagesResult } from '../../model-host/operations/embed-images.ts';
 import type { Pixels } from '../../model-host/operations/pixels.ts';
 import type { InstalledModel } from '../../models/installed-model.ts';
+import type { ErrorCode } from '../../protocol/error-codes.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { InferenceCall } from '../admission.ts';
 import type { Inference } from '../inference.ts';
@@ -47,7 +48,7 @@ export interface Embeddings {
   /** The model that was used. */
   readonly model: string;
   readonly dimension: number;
-  /** In the order of the inputs; undefined where one failed. */
+  /** In the order of the inputs, of finite numbers; undefined where one failed. */
   readonly vectors: readonly (Float32Array | SparseVector | undefined)[];
   readonly tokens: number;
   readonly faults: readonly EmbedItemFault[];
@@ -80,10 +81,9 @@ export async function embedItems(
   const prefixAt = (at: number) => (together && at > 0 ? '' : prefix);
   const texts = places.map((index, at) => prefixed(items[index] as EmbedText, prefixAt(at)));
   const empty = emptyTexts(places.map((index) => items[index] as EmbedText));
-  const failText = ({ index, code, message }: EmbedFault) => {
-    const place = places[index] ?? 0;
+  const failAt = (place: number, code: ErrorCode, message: string) =>
     fail(place, new ServiceError(code, items.length === 1 || keepGoing ? message : `input ${place}: ${message}`));
-  };
+  const failText = ({ index, code, message }: EmbedFault) => failAt(places[index] ?? 0, code, message);
   if (!keepGoing) empty.forEach(failText);
   const images = placesOf(items, isImage);
   const references = images.map((index) => items[index] as MediaReference);
@@ -103,12 +103,15 @@ export async function embedItems(
   if (seen !== undefined || texts.length > empty.length)
     checkDimensions(request.dimensions, read.sparse ? 'sparse' : dimension);
   const vectors = new Array<Float32Array | SparseVector | undefined>(items.length).fill(undefined);
-  for (const [at, vector] of read.vectors.entries()) {
-    vectors[places[at] ?? 0] = vector instanceof Float32Array ? shortened(vector, request.dimensions) : vector;
-  }
-  for (const [at, index] of shown.entries()) {
-    vectors[index] = shortened(seen?.dense.subarray(at * dimension, (at + 1) * dimension), request.dimensions);
-  }
+  const put = (index: number, vector: Float32Array | SparseVector | undefined) => {
+    if (vector === undefined) return;
+    const isDense = vector instanceof Float32Array;
+    if (areFinite(isDense ? vector : vector.values)) {
+      vectors[index] = isDense ? shortened(vector, request.dimensions) : vector;
+    } else failAt(index, 'inference_failed', 'the model gave a vector with numbers that are not finite');
+  };
+  for (const [at, vector] of read.vectors.entries()) put(places[at] ?? 0, vector);
+  for (const [at, index] of shown.entries()) put(index, seen?.dense.subarray(at * dimension, (at + 1) * dimension));
   return {
     model: model.name,
     dimension: request.dimensions ?? dimension,
@@ -215,8 +218,15 @@ function prefixed(text: EmbedText, prefix: string): EmbedText {
   );
 }
 
-function shortened(vector: Float32Array | undefined, dimensions: number | undefined): Float32Array | undefined {
-  if (vector === undefined || dimensions === undefined || dimensions === vector.length) return vector;
+/** The sum of 32-bit numbers is finite in 64 bits where each of them is. */
+function areFinite(values: Float32Array): boolean {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return Number.isFinite(sum);
+}
+
+function shortened(vector: Float32Array, dimensions: number | undefined): Float32Array {
+  if (dimensions === undefined || dimensions === vector.length) return vector;
   const kept = vector.slice(0, dimensions);
   const length = Math.sqrt(kept.reduce((sum, value) => sum + value * value, 0));
   return length === 0 ? kept : kept.map((value) => value / length);

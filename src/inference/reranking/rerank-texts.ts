@@ -1,5 +1,6 @@
 import { specOfModel } from '../../model-host/model-spec.ts';
 import type { RerankInput } from '../../model-host/operations/rerank.ts';
+import { ServiceError } from '../../protocol/service-error.ts';
 import type { InferenceCall } from '../admission.ts';
 import type { Inference } from '../inference.ts';
 import { loadPixels } from '../media/image-pixels.ts';
@@ -35,5 +36,9 @@ export async function rerankTexts(
   });
   const spec = specOfModel(model, inference.settings);
   const seen = pixels.length === 0 ? {} : { images: grouped };
-  return { model: model.name, ...(await inference.pool.run(spec, 'rerank', { ...input, ...seen }, call)) };
+  const reranked = await inference.pool.run(spec, 'rerank', { ...input, ...seen }, call);
+  const strange = reranked.scores.findIndex((score) => !Number.isFinite(score));
+  if (strange >= 0)
+    throw new ServiceError('inference_failed', `the model gave text ${strange} a score that is not finite`);
+  return { model: model.name, ...reranked };
 }

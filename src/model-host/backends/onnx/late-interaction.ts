@@ -91,7 +91,7 @@ export async function loadLateInteraction(spec: ModelSpec): Promise<Backend> {
           best,
           bestMatches(wanted, image, () => true),
         );
-      return best.reduce((sum, each) => sum + (each > Number.NEGATIVE_INFINITY ? each : 0), 0);
+      return best.reduce((sum, each) => sum + (each === Number.NEGATIVE_INFINITY ? 0 : each), 0);
     });
     const tokens = texts.reduce((sum, { ids }) => sum + ids.length, query.ids.length);
     return { scores: Float32Array.from(scores), tokens };
@@ -192,7 +192,7 @@ function bestMatches(query: TokenVectors, other: TokenVectors, counts: (row: num
       for (let column = 0; column < dimension; column += 1) {
         product += (query.data[asked * dimension + column] ?? 0) * (other.data[at + column] ?? 0);
       }
-      if (product > (best[asked] ?? 0)) best[asked] = product;
+      best[asked] = Math.max(best[asked] ?? 0, product);
     }
   }
   return best;

@@ -40,11 +40,10 @@ function meanOf(data: Float32Array, start: number, tokens: number, dimension: nu
   return mean;
 }
 
-/** Scales to length one; a vector without a direction stays as it is. */
+/** Scales to length one; a vector without a direction stays as it is, and one that is not finite does not become so. */
 export function normalize(vector: Float32Array): Float32Array {
   let squares = 0;
   for (const value of vector) squares += value * value;
-  if (!Number.isFinite(squares)) throw new Error('its vector has numbers that are not finite');
   const length = Math.sqrt(squares);
   if (length > 0) for (let at = 0; at < vector.length; at += 1) vector[at] = (vector[at] ?? 0) / length;
   return vector;
@@ -63,13 +62,11 @@ export function sparseRows({ data, dims }: OutputTensor, lengths: readonly numbe
     const best = new Float32Array(size);
     for (let token = 0; token < (dims.length === 2 ? 1 : length); token += 1) {
       const at = (row * width + token) * size;
-      for (let word = 0; word < size; word += 1) {
-        const value = data[at + word] ?? 0;
-        if (value > (best[word] ?? 0)) best[word] = value;
-      }
+      // Unlike a comparison it takes over what is no number, which is refused later.
+      for (let word = 0; word < size; word += 1) best[word] = Math.max(best[word] ?? 0, data[at + word] ?? 0);
     }
     const indices: number[] = [];
-    for (let word = 0; word < size; word += 1) if ((best[word] ?? 0) > 0) indices.push(word);
+    for (let word = 0; word < size; word += 1) if (best[word] !== 0) indices.push(word);
     return {
       indices: Uint32Array.from(indices),
       values: Float32Array.from(indices, (word) => Math.log1p(best[word] ?? 0)),
