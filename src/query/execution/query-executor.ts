@@ -110,6 +110,8 @@ async function answer(
   let limit = plan.limit;
   /** The answer that has visited every match. */
   let aggregated: NativeHits | undefined;
+  /** A page has shown that the aggregations counted rows which have changed since, or are gone. */
+  let contradicted = false;
   for (let round = 1; ; round += 1) {
     const native = await run(indexes, round === 1 ? plan : laterRound(plan, limit), caller);
     if (plan.aggregations && round === 1) aggregated = native;
@@ -118,13 +120,14 @@ async function answer(
     const dropped = hitCount(native) - hits.length;
     const exhausted = hitCount(native) < limit || native.isPartial;
     const isShort = hits.length < plan.limit && !exhausted && dropped > 0;
+    // A damaged document is there, and matches.
+    const gone = dropped - page.damaged;
+    contradicted ||= aggregated !== undefined && (gone > 0 || page.changed > 0);
     if (isShort && round < refillRoundsMax) {
       limit += dropped * 2;
       continue;
     }
     const { total, totalIsExact } = aggregated ?? native;
-    // A damaged document is there, and matches.
-    const gone = dropped - page.damaged;
     const isCurrent = gone === 0 && isAtLeast(shown, heads);
     // It may have met something damaged before it was searched.
     const isWhole = wasWhole && freshness.isWhole();
@@ -140,7 +143,7 @@ async function answer(
       aggregations: aggregated?.aggregations,
       profile: native.profile,
     };
-    return { executed, isBehind: isShort || (aggregated !== undefined && (gone > 0 || page.changed > 0)) };
+    return { executed, isBehind: isShort || contradicted };
   }
 }
 

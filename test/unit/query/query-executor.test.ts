@@ -88,6 +88,26 @@ describe('a page that is filled again', () => {
     expect(asked.map((plan) => plan.aggregations !== undefined)).toEqual([true, false]);
   });
 
+  test('is aggregated again where the index has lost by then what was counted', async () => {
+    let found = 3;
+    let searches = 0;
+    const run = async (_: unknown, { limit, aggregations }: NativePlan): Promise<NativeHits> => {
+      const total = { total: found, totalIsExact: true };
+      const hits = nativeHits(Math.min(found, limit), aggregations ? { ...total, aggregations: `${found}` } : total);
+      const numbers = found === 3 ? hits.numbers : Float64Array.from([0, 1, 1, 0, Number.NaN]);
+      // The deletion of the first document is indexed behind the first search.
+      found = 1;
+      searches += 1;
+      return { ...hits, numbers };
+    };
+    const request = { limit: 2, full_text_search: { match: 'soup' }, aggregations: { c: { type: 'count' } } };
+    const planned = planQuery(request, { name: 'recipes', nowMs: 0 });
+    const { hits, ...rest } = await executeQuery(planned, target, run, caller);
+    expect(hits.map((hit) => hit.document.key)).toEqual(['k1']);
+    expect(rest).toMatchObject({ total: 1, totalIsExact: true, aggregations: '1', isPartial: false });
+    expect(searches).toBe(3);
+  });
+
   test('looks at as many hits more of each search', async () => {
     const windows: unknown[] = [];
     const run = async (_: unknown, { limit, fusion }: NativePlan): Promise<NativeHits> => {
