@@ -70,19 +70,34 @@ export class Session {
     return [...this.#reads].filter(([name]) => this.#snapshots.has(name)).map(([, item]) => item);
   }
 
-  /** The version at which the session knows a document. */
-  versionOf(table: string, key: string): string | undefined {
-    return this.#reads.get(nameOf(table, key))?.version;
+  /**
+   * Has the commit check these versions. Fails with `transaction_conflict`, and notes none of them, where the session knows a
+   * document at another version, or the list names it at two.
+   */
+  noteReads(items: readonly ReadSetItem[]): void {
+    const named = new Map<string, string>();
+    for (const item of items) {
+      const name = nameOf(item.table, item.key);
+      const known = this.#reads.get(name)?.version ?? named.get(name) ?? item.version;
+      if (known !== item.version) throw versionConflict(item, item.version, known);
+      named.set(name, known);
+    }
+    for (const item of items) this.#note(item);
   }
 
-  /** Has the commit check a version. Fails with `transaction_conflict` where the session knows another one. */
-  noteRead(item: ReadSetItem, isOwn: boolean): void {
-    const known = this.versionOf(item.table, item.key);
-    if (known !== undefined && known !== item.version) throw versionConflict(item, known, item.version);
+  /** Has the commit check the version that was read. Fails with `transaction_conflict` where the session knows another one. */
+  noteSnapshot(item: ReadSetItem): void {
     const name = nameOf(item.table, item.key);
-    if (known === undefined) this.#readBytes += readOverheadBytes + 2 * name.length;
+    const known = this.#reads.get(name)?.version ?? item.version;
+    if (known !== item.version) throw versionConflict(item, known, item.version);
+    this.#note(item);
+    this.#snapshots.add(name);
+  }
+
+  #note(item: ReadSetItem): void {
+    const name = nameOf(item.table, item.key);
+    if (!this.#reads.has(name)) this.#readBytes += readOverheadBytes + 2 * name.length;
     this.#reads.set(name, item);
-    if (isOwn) this.#snapshots.add(name);
   }
 
   addSavepoint(): number {

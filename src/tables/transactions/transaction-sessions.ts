@@ -130,11 +130,7 @@ export class TransactionSessions implements Service {
       const added = operations.map(sizeOf).reduce(sum, { operations: 0, bytes: 0 });
       this.#checkRoom(session, added, readSet.length);
       this.#checkBytesOf(caller, added.bytes);
-      for (const item of readSet) {
-        const known = session.versionOf(item.table, item.key);
-        if (known !== undefined && known !== item.version) throw versionConflict(item, item.version, known);
-      }
-      for (const item of readSet) session.noteRead(item, false);
+      session.noteReads(readSet);
       for (const operation of operations) session.writes.stage(operation);
       this.#count(session);
       const held = readSyncLevel(session.syncLevel, 'propose');
@@ -154,7 +150,7 @@ export class TransactionSessions implements Service {
         throw versionConflict({ table, key }, version, stored.version);
       }
       this.#checkRoom(session, { operations: 0, bytes: 0 }, 1);
-      session.noteRead({ table, key, version: stored.version }, true);
+      session.noteSnapshot({ table, key, version: stored.version });
       const staged = session.writes.of(table, key);
       const timestamp = new Date(this.#deps.clock.nowMs()).toISOString();
       const json = staged ? documentAsStaged(stored.json, staged, timestamp) : stored.json;

@@ -139,6 +139,16 @@ test('memory comes back with the end of a transaction, however it ends', async (
   await running;
 });
 
+test('a list of read documents that contradicts itself is refused whole', async () => {
+  const { sessions } = open();
+  const { id } = sessions.begin(undefined, caller);
+  const read_set = ['1', '2'].map((version) => ({ table: 't', key: 'a', version }));
+  const body = Buffer.from(JSON.stringify({ read_set, tables: { t: { deletes: ['b'] } } }));
+  expect(await codeOf(sessions.stage(id, body, caller))).toBe('transaction_conflict');
+  const { reads, bytes } = sessions.get(id, caller);
+  expect({ reads, bytes }).toEqual({ reads: [], bytes: 0 });
+});
+
 test('one transaction is bounded: what is too much is refused, and the rest can be committed', async () => {
   const { sessions, commits } = open();
   const { id } = sessions.begin(undefined, caller);
