@@ -63,13 +63,19 @@ export async function scanWrite(
 }
 
 /** The entries of one section, a view. */
-export function sectionEntries(scanned: ScannedWrite, section: number): Uint32Array {
-  const { entries } = scanned;
-  let start = 0;
-  while (start < entries.length && (entries[start] ?? 0) < section) start += entryWords;
-  let end = start;
-  while (end < entries.length && entries[end] === section) end += entryWords;
-  return entries.subarray(start, end);
+export function sectionEntries({ entries }: ScannedWrite, section: number): Uint32Array {
+  return entries.subarray(sectionStart(entries, section), sectionStart(entries, section + 1));
+}
+
+/** The place of the first entry of the section, or of one behind it. */
+function sectionStart(entries: Uint32Array, section: number): number {
+  let [low, high] = [0, entries.length / entryWords];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((entries[middle * entryWords] ?? 0) < section) low = middle + 1;
+    else high = middle;
+  }
+  return low * entryWords;
 }
 
 /** Whether a document among these entries has `_embeddings`. */

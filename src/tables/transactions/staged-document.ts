@@ -12,15 +12,19 @@ export function documentAsStaged(
   timestamp: string,
 ): string | undefined {
   const start = base === undefined ? stored : base === null ? undefined : shownText(decoder.decode(base));
-  return transforms.reduce((json, { operations, upsert }) => {
-    if (json === undefined && !upsert) return undefined;
-    const document = JSON.parse(json ?? '{}') as Record<string, unknown>;
+  let document: Record<string, unknown> | undefined = start === undefined ? undefined : JSON.parse(start);
+  let isChanged = false;
+  for (const { operations, upsert } of transforms) {
+    if (!document && !upsert) continue;
+    const changed: Record<string, unknown> = document ?? {};
     const list = JSON.parse(decoder.decode(operations)) as TransformOperation[];
-    const { applied, unfit } = applyOperations(document, list, timestamp);
+    const { applied, unfit } = applyOperations(changed, list, timestamp);
     // As in the commit: what changes nothing leaves the text, and makes no document.
-    if (applied === 0 && unfit > 0) return json;
-    return json !== undefined && list.length === 0 ? json : documentJson(document);
-  }, start);
+    if (applied === 0 && unfit > 0) continue;
+    isChanged ||= !document || list.length > 0;
+    document = changed;
+  }
+  return isChanged ? documentJson(document) : start;
 }
 
 /** The document as it will be stored: vectors and edges are kept beside it. */

@@ -276,7 +276,7 @@ export class BatchWriter {
         else if (!isChecked && !isEnriched) writes.push({ ...write, frame: write.frame.slice() });
         else {
           const rows = readFrame(write.frame);
-          const foreseen = foreseeTransforms(rows, stored, part.table, at);
+          const foreseen = await foreseeTransforms(rows, stored, part.table, at);
           const { documents } = foreseen;
           if (isChecked) await checkRows(part.table.compiledSchema, rowsLeft(rows, documents));
           const left = { transformed: documents, expiredAtOrBeforeMs: part.table.expiredAtOrBeforeMs(at.timeMs) };

@@ -1,3 +1,4 @@
+import { yieldToEventLoop } from '../../lib/concurrency/yield-to-event-loop.ts';
 import { type DocumentFrame, rowKind } from '../../lib/document-frame.ts';
 import { hasExpired } from '../../lib/ttl.ts';
 import { documentOfRow } from '../../storage/evaluation/row-writes.ts';
@@ -18,17 +19,23 @@ interface ForeseenTransforms {
   readonly read: readonly ReadAssertion[];
 }
 
+/** Bytes of documents and operations that are worked on before others get a turn. */
+const turnBytes = 256 * 1_024;
+
+/** The cost of a row beside its bytes. */
+const rowBytes = 256;
+
 /**
  * Applies the transforms of a frame, or those of some of its documents, as the writer will at this time, and writes nothing.
  * `rows`: in their order, all rows of each document. Fails as the writer does.
  */
-export function foreseeTransforms(
+export async function foreseeTransforms(
   frame: DocumentFrame,
   stored: RangeReader,
   table: Table,
   at: { readonly timeMs: number; readonly timestamp: string },
   rows: Iterable<number> = Array(frame.rowCount).keys(),
-): ForeseenTransforms {
+): Promise<ForeseenTransforms> {
   const documents = new Map<number, TransformedDocument | undefined>();
   const read: ReadAssertion[] = [];
   const bound = table.expiredAtOrBeforeMs(at.timeMs);
@@ -36,7 +43,13 @@ export function foreseeTransforms(
   const context = { ...at, rangeId, ttlField: table.ttlField };
   /** By key, as the rows so far leave them. */
   const current = new Map<string, { readonly row: number; readonly document: TransformedDocument | undefined }>();
+  let turn = 0;
   for (const row of rows) {
+    if (turn >= turnBytes) {
+      await yieldToEventLoop();
+      turn = 0;
+    }
+    turn += rowBytes;
     const kind = frame.kind(row);
     const key = frame.key(row);
     if (kind === rowKind.put) current.set(key, { row, document: documentOfRow(frame, row) });
@@ -50,6 +63,7 @@ export function foreseeTransforms(
     }
     const before = current.get(key);
     const held = before?.document;
+    turn += frame.body(row).byteLength + (held?.body.byteLength ?? 0);
     const isLive = held && !hasExpired(held.ttlBaseMs || undefined, bound);
     const document = transformDocument(isLive ? held : undefined, frame.body(row), { ...context, key });
     if (document === undefined || document === 'unfit') continue;

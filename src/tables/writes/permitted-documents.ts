@@ -135,7 +135,7 @@ async function checkLeft(
   rowsOf: ReadonlyMap<string, readonly number[]>,
 ): Promise<void> {
   const rows = states.flatMap(({ key }) => rowsOf.get(key) ?? []);
-  const { documents } = foreseeTransforms(frame, range.stored, table, at, rows);
+  const { documents } = await foreseeTransforms(frame, range.stored, table, at, rows);
   const left = states.flatMap(({ key }) => {
     let document: Pick<TransformedDocument, 'body' | 'writtenMs'> | undefined;
     for (const row of rowsOf.get(key) ?? []) {

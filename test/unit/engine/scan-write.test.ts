@@ -16,6 +16,7 @@ import { readFrame, rowKind } from '../../../src/lib/document-frame.ts';
 import { readEdges } from '../../../src/lib/parts/edges-part.ts';
 import { partIdOfBody } from '../../../src/lib/parts/part-body.ts';
 import { ServiceError } from '../../../src/protocol/service-error.ts';
+import { threadMs } from '../../support/thread-time.ts';
 import { readVector } from '../../support/vectors/vector-part.ts';
 
 const options: FrameOptions = { timestampMs: 1_777_863_721_500 };
@@ -71,6 +72,20 @@ describe('scanWrite and buildFrame', () => {
       expect([frame.ordinal(row), frame.sequence(row), frame.flags(row), frame.ttlBaseMs(row)]).toEqual([0, 0, 0, 0]);
       expect(frame.writtenMs(row)).toBe(frame.kind(row) === rowKind.put ? options.timestampMs : 0);
     }
+  });
+
+  test('the entries of one section are found without the others', () => {
+    const sections = Array.from({ length: 20_000 }, (_, at) => `t${at}`);
+    const entries = new Uint32Array(2 * sections.length * entryWords);
+    // Every third section is empty, and its entries are those of the one before.
+    const sectionOf = (entry: number) => (entry >> 1) - ((entry >> 1) % 3 === 2 ? 1 : 0);
+    for (let at = 0; at < entries.length; at += entryWords) entries[at] = sectionOf(at / entryWords);
+    const scanned = { envelopeJson: '{}', sections, entries };
+    const before = threadMs();
+    const counts = sections.map((_, at) => sectionEntries(scanned, at).length / entryWords);
+    expect(threadMs() - before).toBeLessThan(200);
+    expect(counts.slice(0, 6)).toEqual([2, 4, 0, 2, 4, 0]);
+    expect(counts.reduce((sum, count) => sum + count)).toBe(2 * sections.length);
   });
 
   test('large bodies give the same as small ones', async () => {
