@@ -74,6 +74,7 @@ export class TableService implements TableLookup {
   readonly #owners = new Map<number, Table>();
   readonly #staged = new Map<string, Table>();
   readonly #schemaChange: SchemaChange;
+  #tablesComing = 0;
 
   constructor(deps: TableServiceDeps) {
     this.#storage = deps.storage;
@@ -164,9 +165,7 @@ export class TableService implements TableLookup {
       if (this.#tables.has(name)) throw alreadyExists(name);
       // A table that it names may have been dropped meanwhile.
       this.#checkRelational(name, schema, read, caller);
-      if (this.#tables.size >= limits.tablesMax) {
-        throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
-      }
+      using _place = this.#takePlace();
       const compiled = await CompiledSchema.compile(schema);
       try {
         const enrichments = extras.flatMap((config) => inlineOf(config).map((each) => newArtifact(each, config.name)));
@@ -193,6 +192,15 @@ export class TableService implements TableLookup {
         throw error;
       }
     });
+  }
+
+  /** Counts a table that is being made. Fails with `limit_exceeded` where there are too many with it. */
+  #takePlace(): Disposable {
+    if (this.#tables.size + this.#tablesComing >= limits.tablesMax) {
+      throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
+    }
+    this.#tablesComing += 1;
+    return { [Symbol.dispose]: () => void (this.#tablesComing -= 1) };
   }
 
   /** Checks that the tables exist that a relational table names. */
@@ -342,9 +350,7 @@ export class TableService implements TableLookup {
       const old = this.#tables.get(name);
       if (old && !replaces) return false;
       await checkRestoredRows(restored(), signal);
-      if (!old && this.#tables.size >= limits.tablesMax) {
-        throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
-      }
+      using _place = old ? undefined : this.#takePlace();
       // Opened again it has what makes the vectors of its managed indexes.
       for (const { rangeId } of staged.ranges) await this.#pool.close(rangeId);
       old?.replace();

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { limits } from '../../src/config/limits.ts';
 import { startTestServer, type TestServer } from '../support/test-server.ts';
 
 let server: TestServer;
@@ -29,6 +30,20 @@ describe('tables', () => {
   test('two creations of one name at the same time make one table', async () => {
     const answers = await Promise.all([1, 2, 3].map(() => server.send('POST', '/db/v1/tables/race', {})));
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409]);
+  });
+
+  test('creations at one moment do not pass the bound on tables', async () => {
+    const bounds: { tablesMax: number } = limits;
+    const { tablesMax } = bounds;
+    const { body } = await server.send<unknown[]>('GET', '/db/v1/tables');
+    bounds.tablesMax = body.length + 2;
+    try {
+      const names = [1, 2, 3, 4].map((at) => `at-once-${at}`);
+      const answers = await Promise.all(names.map((name) => server.send('POST', `/db/v1/tables/${name}`, {})));
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 400, 400]);
+    } finally {
+      bounds.tablesMax = tablesMax;
+    }
   });
 
   test('num_shards cuts the key space without gaps', async () => {
