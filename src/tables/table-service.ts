@@ -200,7 +200,10 @@ export class TableService implements TableLookup {
       throw new ServiceError('limit_exceeded', `a node holds at most ${limits.tablesMax} tables`);
     }
     this.#tablesComing += 1;
-    return { [Symbol.dispose]: () => void (this.#tablesComing -= 1) };
+    const leave = () => {
+      this.#tablesComing -= 1;
+    };
+    return { [Symbol.dispose]: leave };
   }
 
   /** Checks that the tables exist that a relational table names. */

@@ -233,6 +233,20 @@ describe('a connected account', () => {
     expect(await accounts(server)).toMatchObject([{ connection_id: 'mine', connected: false }]);
   });
 
+  test.each([400, 403])(
+    'without a refresh token is not lost by a refusal with %p, which may be of the models alone',
+    async (status) => {
+      await using partner = new OAuthServer();
+      await using server = await startTestServer({ environment: partner.environment });
+      Object.assign(partner.behaviour, { refreshes: false, modelsRefusal: status });
+      await connected(server, partner);
+      const refused = await models(server);
+      expect([refused.status, refused.body.code]).toEqual([502, 'upstream_refused']);
+      partner.behaviour.modelsRefusal = 0;
+      expect((await models(server)).status).toBe(200);
+    },
+  );
+
   test('whose tokens were taken back says so, until it is authorized again', async () => {
     await using partner = new OAuthServer();
     await using server = await startTestServer({ environment: partner.environment });

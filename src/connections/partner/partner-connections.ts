@@ -16,6 +16,12 @@ export interface PartnerModel {
   readonly ownedBy: string;
 }
 
+/** An access token and how the partner refused it. */
+interface RefusedToken {
+  readonly accessToken: string;
+  readonly error: ProviderRefusal;
+}
+
 /** A token that is void so soon is renewed before it is used. */
 const renewBeforeMs = 60_000;
 
@@ -31,13 +37,16 @@ export class PartnerConnections {
   /** The models of an account. Throws `connection_not_found`, `not_connected`, and what the partner answers. */
   async models(connectionId: string, signal: AbortSignal): Promise<PartnerModel[]> {
     const { oauth } = this.#deps;
-    const token = await this.#accessToken(connectionId, undefined);
+    const accessToken = await this.#accessToken(connectionId, undefined);
     try {
-      return await oauth.models(token, signal);
+      return await oauth.models(accessToken, signal);
     } catch (error) {
-      if (!isTokenRefused(error)) throw error;
       // The partner may take a token back before its time.
-      return await oauth.models(await this.#accessToken(connectionId, token), signal);
+      if (!isTokenRefused(error)) throw shownRefusal(error);
+      const renewed = await this.#accessToken(connectionId, { accessToken, error });
+      return await oauth.models(renewed, signal).catch((again: unknown) => {
+        throw shownRefusal(again);
+      });
     }
   }
 
@@ -59,8 +68,8 @@ export class PartnerConnections {
     });
   }
 
-  /** A token that is good for a while; another one than `refused`. */
-  #accessToken(connectionId: string, refused: string | undefined): Promise<string> {
+  /** A token that is good for a while; another one than that which was refused. */
+  #accessToken(connectionId: string, refused: RefusedToken | undefined): Promise<string> {
     const { accounts, clock } = this.#deps;
     return this.#turns.run(connectionId, async () => {
       const account = accounts.find(connectionId);
@@ -72,7 +81,11 @@ export class PartnerConnections {
       const { expiresMs, refreshToken } = tokens;
       // A token that cannot be renewed is good until the partner refuses it: the clock of this machine may be wrong.
       const isGood = expiresMs === undefined || refreshToken === undefined || expiresMs - clock.nowMs() > renewBeforeMs;
-      if (isGood && tokens.accessToken !== refused) return tokens.accessToken;
+      if (isGood && tokens.accessToken !== refused?.accessToken) return tokens.accessToken;
+      // Without another token to try, only "unauthorized" says that it is the token (RFC 6750, section 3.1).
+      if (refused && refreshToken === undefined && refused.error.providerStatus !== 401) {
+        throw shownRefusal(refused.error);
+      }
       const renewed = await this.#renewed(connectionId, account, tokens);
       accounts.save(connectionId, { ...account, tokens: renewed });
       return renewed.accessToken;
@@ -84,10 +97,7 @@ export class PartnerConnections {
     try {
       if (refreshToken !== undefined) return await oauth.refresh(refreshToken, toTheEnd());
     } catch (error) {
-      if (!isLoginOver(error)) {
-        // Nothing is wrong with the request of the caller.
-        throw error instanceof ProviderRefusal ? new ServiceError('upstream_refused', error.message) : error;
-      }
+      if (!isLoginOver(error)) throw shownRefusal(error);
     }
     accounts.save(connectionId, { ...account, tokens: undefined });
     throw notConnected(connectionId);
@@ -107,8 +117,13 @@ function notConnected(connectionId: string): ServiceError {
   return new ServiceError('not_connected', message);
 }
 
-/** The partner does not take an access token; one that leads elsewhere, or is lost, says nothing of it. */
-function isTokenRefused(error: unknown): boolean {
+/** Nothing is wrong with the request of the caller. */
+function shownRefusal(error: unknown): unknown {
+  return error instanceof ProviderRefusal ? new ServiceError('upstream_refused', error.message) : error;
+}
+
+/** The partner may not take an access token; one that leads elsewhere, or is lost, says nothing of it. */
+function isTokenRefused(error: unknown): error is ProviderRefusal {
   return error instanceof ProviderRefusal && [400, 401, 403].includes(error.providerStatus);
 }
 

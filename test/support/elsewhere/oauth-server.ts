@@ -16,6 +16,8 @@ interface Behaviour {
   moved: boolean;
   /** The client is none of its own any more. */
   refusesClient: boolean;
+  /** The status with which the models are refused; 0: they are not. */
+  modelsRefusal: number;
   /** Seconds that an access token is good for. */
   lifetimeSeconds: number;
   /** Logins come with refresh tokens. */
@@ -36,6 +38,7 @@ export class OAuthServer implements AsyncDisposable {
     down: false,
     moved: false,
     refusesClient: false,
+    modelsRefusal: 0,
     lifetimeSeconds: 3_600,
     refreshes: true,
     rotates: true,
@@ -64,6 +67,8 @@ export class OAuthServer implements AsyncDisposable {
     const isKnown = this.#accessTokens.has((authorization ?? '').replace('Bearer ', ''));
     if (!isKnown) return Response.json({ error: { message: `no such token: ${authorization}` } }, { status: 401 });
     if (path === '/account') return Response.json({ email: 'ada@example.org', name: 'Ada', plan_enabled: true });
+    const { modelsRefusal } = this.behaviour;
+    if (path === '/models' && modelsRefusal > 0) return Response.json({ error: 'no plan' }, { status: modelsRefusal });
     if (path === '/models')
       return Response.json({ data: [{ id: 'model-one', owned_by: 'them' }, { id: 'model-two' }] });
     return new Response(null, { status: 404 });
