@@ -2,7 +2,7 @@ import type { AllowedVariable } from '../../config/named-sections/credential-kin
 import { mayReceive, namesHost } from '../../config/named-sections/host-pattern.ts';
 import { parseReferences, type Reference, variableOfSecret } from '../../lib/text/credential-references.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import { redacted, redactedCharsMin } from './redaction.ts';
+import { Redaction, redactedCharsMin } from './redaction.ts';
 import type { SecretStore } from './secret-store.ts';
 
 interface CredentialsDeps {
@@ -22,6 +22,8 @@ interface ReferredValue {
 /** Puts the values of secrets and variables in the place of references, for one host at a time. */
 export class Credentials {
   readonly #deps: CredentialsDeps;
+  /** To prepare it for thousands of secrets takes much longer than to use it. */
+  #redacted: { readonly values: readonly string[]; readonly by: Redaction } = { values: [], by: new Redaction([]) };
 
   constructor(deps: CredentialsDeps) {
     this.#deps = deps;
@@ -54,11 +56,10 @@ export class Credentials {
   /** A text with the value of every secret and variable taken out. */
   redact(text: string): string {
     const { secrets, variables } = this.#deps;
-    const values = [...[...secrets.records().values()].map(({ value }) => value), ...variables().values()];
-    return redacted(
-      text,
-      values.filter(({ length }) => length >= redactedCharsMin),
-    );
+    const all = [...[...secrets.records().values()].map(({ value }) => value), ...variables().values()];
+    const values = all.filter(({ length }) => length >= redactedCharsMin);
+    if (!Bun.deepEquals(values, this.#redacted.values)) this.#redacted = { values, by: new Redaction(values) };
+    return this.#redacted.by.redact(text);
   }
 
   #valueOf(reference: Reference, url: URL): string {

@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test';
-import { redacted } from '../../../src/access/secrets/redaction.ts';
+import { Redaction } from '../../../src/access/secrets/redaction.ts';
+import { threadMs } from '../../support/thread-time.ts';
 
+const redacted = (text: string, values: readonly string[]) => new Redaction(values).redact(text);
 const secret = 'pa+ss/w "o" rd=é';
 
 test('a text that quotes a secret does not show it, however it was written', () => {
@@ -37,6 +39,21 @@ test('a secret within what base64 hides is not shown, whatever is beside it', ()
       }
     }
   }
+});
+
+test('nothing of secrets that overlap is left', () => {
+  expect(redacted('see abcdef.', ['abcd', 'cdef'])).toBe('see (secret).');
+  expect(redacted('see abcdefgh.', ['abcdefgh', 'cdef'])).toBe('see (secret).');
+  expect(redacted('abcdabcd', ['abcd'])).toBe('(secret)(secret)');
+});
+
+test('a message of a megabyte is searched for thousands of secrets at once', () => {
+  const secrets = Array.from({ length: 5_000 }, (_, at) => `sk-${'0123456789abcdef'.repeat(2)}-${at}`);
+  const text = `${'the key sk-0123456789 is not known; '.repeat(30_000)}${secrets[17]}`;
+  const redaction = new Redaction(secrets);
+  const before = threadMs();
+  expect(redaction.redact(text).endsWith('; (secret)')).toBe(true);
+  expect(threadMs() - before).toBeLessThan(500);
 });
 
 test('the longer of two secrets goes first, and an empty one takes nothing out', () => {

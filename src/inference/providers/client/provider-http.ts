@@ -1,6 +1,6 @@
 import type { Credentials } from '../../../access/secrets/credentials.ts';
 import type { ProviderHosts } from '../../../access/secrets/provider-hosts.ts';
-import { redacted } from '../../../access/secrets/redaction.ts';
+import { Redaction } from '../../../access/secrets/redaction.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { LineSplitter } from '../../../lib/text/line-splitter.ts';
 import { MiB } from '../../../lib/units.ts';
@@ -156,7 +156,7 @@ export class ProviderHttp {
 
   #shown(text: string, { secrets }: ProviderRequest): string {
     return this.#deps.credentials
-      .redact(redacted(text, secrets))
+      .redact(new Redaction(secrets).redact(text))
       .replaceAll(/\s+/g, ' ')
       .trim()
       .slice(0, excerptCharsMax);
