@@ -1,6 +1,7 @@
 import { constants, promises as fs } from 'node:fs';
 import type { ProviderHttp } from '../inference/providers/client/provider-http.ts';
 import { type Clock, within } from '../lib/clock.ts';
+import { folderPath } from '../lib/text/folder-path.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { bucketClient } from './bucket-client.ts';
 import type { Connection, OtherConnection } from './connection.ts';
@@ -56,11 +57,13 @@ async function probeDirectory(root: string): Promise<ProbeResult> {
 
 /** Lists one key of each bucket, of those that the connection may use. */
 async function probeStore({ id, options }: OtherConnection, deps: ProbeDeps): Promise<ProbeResult> {
-  const { buckets = [], prefix } = options;
+  const { buckets = [] } = options;
+  // As everything that the connection reads and writes: a key may be allowed to list that alone.
+  const folder = folderPath(options.prefix ?? '');
   const unanswered = new Set(buckets);
   const list = async (bucket: string) => {
     const client = bucketClient(options, bucket, deps.http.credentials);
-    await client.list({ maxKeys: 1, ...(prefix === undefined ? {} : { prefix }) }).catch((error: unknown) => {
+    await client.list({ maxKeys: 1, ...(folder !== '' && { prefix: `${folder}/` }) }).catch((error: unknown) => {
       deps.onFailed(id, error);
       throw new ServiceError(
         'upstream_failed',

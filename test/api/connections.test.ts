@@ -225,7 +225,7 @@ connections:
     await using store = new UpstreamServer(({ path }) =>
       isThere || !path.startsWith('/second') ? new Response(listing, { headers }) : new Response('', { status: 404 }),
     );
-    const io = `{protocol: s3, endpoint: "${store.url}", buckets: [first, second], prefix: backups/, access_key_id: a, secret_access_key: s}`;
+    const io = `{protocol: s3, endpoint: "${store.url}", buckets: [first, second], prefix: /backups, access_key_id: a, secret_access_key: s}`;
     await using server = await startTestServer({
       file: `connections: {store: {kind: external_io, external_io: ${io}}}`,
     });
