@@ -2,7 +2,7 @@ import { AssertionError } from '../assert.ts';
 import { readAsset } from './asset-part.ts';
 import { readChunkSet } from './chunk-set-part.ts';
 import { readDenseSet } from './dense-set-part.ts';
-import { readEdges } from './edges-part.ts';
+import { compareEdges, type Edge, edgesMax, readEdges } from './edges-part.ts';
 import { formOfBody, partForm, payloadOf } from './part-body.ts';
 import { readSparseSet, type SpanSparseVector } from './sparse-set-part.ts';
 
@@ -47,7 +47,7 @@ function hasPayload(body: Uint8Array): boolean {
       return vectors.length > 0 && vectors.every(({ vector }) => isSparse(vector));
     }
     case partForm.edges:
-      return readEdges(body).every(({ weight }) => Number.isFinite(weight));
+      return areEdges(readEdges(body));
     case partForm.chunkSet:
       readChunkSet(body);
       return true;
@@ -57,6 +57,14 @@ function hasPayload(body: Uint8Array): boolean {
     default:
       return false;
   }
+}
+
+function areEdges(edges: readonly Edge[]): boolean {
+  if (edges.length > edgesMax) return false;
+  return edges.every((edge, at) => {
+    const last = edges[at - 1];
+    return Number.isFinite(edge.weight) && (!last || compareEdges(last, edge) < 0);
+  });
 }
 
 function isVector(numbers: Float32Array): boolean {

@@ -89,6 +89,21 @@ test('a part with other bytes is whole only where it can be read', () => {
   expect(refused).toBeGreaterThan(1_000);
 });
 
+/** A list of edges to these keys as they come. */
+function edgesPart(targets: readonly string[]): Uint8Array {
+  const edge = {
+    type: 't',
+    origin: 'declared',
+    weight: 1,
+    createdMs: 1,
+    updatedMs: 1,
+    since: 0,
+    metadata: '',
+  } as const;
+  const one = targets.map((target) => payloadOf(edgesBody(1, [{ ...edge, target }])).slice(4));
+  return partBody(1, partForm.edges, Buffer.concat([Uint8Array.of(targets.length, 0, 0, 0), ...one]));
+}
+
 test.each([
   ['no form that a document has', partDeleteBody(1)],
   ['a form of a later release', partBody(1, 99 as never, new Uint8Array(8))],
@@ -101,8 +116,14 @@ test.each([
   ['an index twice', sparseBody(1, { indices: Uint32Array.of(3, 3), values: Float32Array.of(1, 1) })],
   ['an index without a value', sparseBody(1, sparse).slice(0, -4)],
   ['more edges than it has', partBody(1, partForm.edges, Uint8Array.of(255, 255, 255, 255))],
+  ['an edge twice', edgesPart(['b', 'b'])],
+  ['edges out of their order', edgesPart(['b', 'a'])],
   ['more behind the last chunk', partBody(1, partForm.chunkSet, new Uint8Array(5))],
   ['a text that is not UTF-8', partBody(1, partForm.asset, Uint8Array.of(1, 0, 0, 0, 0xff))],
 ])('a part with %s is not whole', (_, body) => {
   expect(body && isWholePart(body)).toBe(false);
+});
+
+test('edges in their order are whole', () => {
+  expect(isWholePart(edgesPart(['a', 'b']))).toBe(true);
 });
