@@ -103,6 +103,8 @@ async function answer(
   const { freshness } = target;
   const indexes = { handles: target.ranges.map((range) => range.handle), vectorHandles: target.vectorHandles, vectors };
   const shown = freshness.shown();
+  // Later the ranges may have forgotten what the indexes show by then.
+  const removed = freshness.removedSince(shown);
   // Later an index that is searched now may have replayed, been mended, or be gone.
   const hadReplayed = freshness.hasReplayed();
   const wasWhole = freshness.isWhole();
@@ -135,7 +137,7 @@ async function answer(
     const shownHits = plan.cursor?.before ? hits.slice(-plan.limit) : hits.slice(0, plan.limit);
     const executed: ExecutedQuery = {
       hits: await orderByStored(shownHits, plan, target),
-      total: isCurrent ? total : Math.max(hits.length, total - Math.max(gone, freshness.removedSince(shown))),
+      total: isCurrent ? total : Math.max(hits.length, total - Math.max(gone, removed)),
       totalIsExact: totalIsExact && isCurrent && isWhole,
       isPartial: native.isPartial || aggregated?.isPartial === true || !hadReplayed || !isWhole || skipsGone,
       damaged: page.damaged,

@@ -339,6 +339,17 @@ describe('an answer while writes are on their way to the indexes', () => {
     });
   });
 
+  test('is that lower bound also where the indexes have caught up by the end of the search', async () => {
+    let shown = 3;
+    const removedSince = () => (shown === 5 ? 0 : 2);
+    const run = async () => {
+      shown = 5;
+      return nativeHits(0, { ...exact, total: 10 });
+    };
+    const freshness = { ...fresh, shown: () => [shown], removedSince };
+    expect(await executeQuery(planOf({}), { ...target, freshness }, run, caller)).toMatchObject({ total: 8 });
+  });
+
   test('is partial while an index has yet to show what it showed before', async () => {
     const freshness = { ...fresh, shown: () => [2], hasReplayed: () => false };
     const run = runOf(nativeHits(0, exact));
