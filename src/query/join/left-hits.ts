@@ -82,7 +82,14 @@ export class LeftHits {
   }
 }
 
-/** Sorted hits go on behind the last one, scored ones behind their number; searches by vectors begin again and look further. */
+/** The order of a search that names none. */
+const byScore: NativePlan['sort'] = [{ field: '_score', desc: true }];
+
+/**
+ * Hits go on behind the last one. Behind their number, one would be passed over for each that has gone meanwhile; so those
+ * of a search without an order, which is fastest to its first hits, begin once more to have places. Searches by vectors
+ * begin again each time and look further.
+ */
 function nextWindow(base: NativePlan, plan: NativePlan, { hits }: ExecutedQuery, size: number): NativePlan {
   const { aggregations: _, profile: _profile, ...later } = base;
   if (base.legs) {
@@ -90,8 +97,8 @@ function nextWindow(base: NativePlan, plan: NativePlan, { hits }: ExecutedQuery,
     return { ...later, limit, offset: 0, ...widened(base, limit) };
   }
   const place = hits.at(-1)?.place;
-  if (place) return { ...later, limit: size, offset: 0, cursor: { ...place, before: false } };
-  return { ...later, limit: size, offset: plan.offset + hits.length };
+  if (place) return { ...later, sort: plan.sort, limit: size, offset: 0, cursor: { ...place, before: false } };
+  return { ...later, sort: byScore, limit: size, offset: 0 };
 }
 
 /** Hits whose documents fit into a window, if they are as long as these. */
