@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { readOllamaChat } from '../../../src/http/clients/ollama/chat-request.ts';
 import type { OllamaChat, OllamaMessage } from '../../../src/protocol/clients/ollama.ts';
+import { threadMs } from '../../support/thread-time.ts';
 
 const chat = (messages: OllamaMessage[], more: Partial<OllamaChat> = {}) =>
   readOllamaChat({ model: 'm', messages, ...more });
@@ -27,6 +28,28 @@ test('results of functions in Ollama’s shape belong to the calls that they nam
     ['1', 'call_1_0'],
     ['2', 'call_1_1'],
   ]);
+  expect(ids(result('1', 'f'), result('?', 'h'), result('3'), result('4', 'f'))).toEqual([
+    ['1', 'call_1_0'],
+    ['?', 'call_1_1'],
+    ['3', 'call_1_2'],
+    ['4', 'call_5'],
+  ]);
+});
+
+test('results of very many functions find their calls in time by their number', () => {
+  const [turns, each] = [160, 250];
+  const calls = Array.from({ length: turns }, (_turn, turn) => ({
+    role: 'assistant',
+    tool_calls: Array.from({ length: each }, (_call, at) => call(`f${turn * each + at}`)),
+  }));
+  const results = Array.from({ length: 16_000 }, (_result, at) => ({
+    role: 'tool',
+    content: '',
+    tool_name: `f${turns * each - 1 - at}`,
+  }));
+  const fromMs = threadMs();
+  expect(chat([user, ...calls, ...results]).messages.at(-1)?.callId).toBe('call_97_0');
+  expect(threadMs() - fromMs).toBeLessThan(2_000);
 });
 
 test('a way to choose tokens that is not there is refused, and not where it is off', () => {

@@ -99,17 +99,35 @@ function formatOf(format: unknown): Pick<GenerateBody, 'response_format'> {
   throw refused('format', 'there are "json" and JSON Schemas');
 }
 
+/** Calls in their order, and how many of them at the beginning have their result. */
+interface Calls {
+  readonly calls: { readonly id: string; answered: boolean }[];
+  done: number;
+}
+
+/** Takes the first call that has no result yet. */
+function answerFirst(queue: Calls | undefined): string | undefined {
+  while (queue?.calls[queue.done]?.answered === true) queue.done += 1;
+  const first = queue?.calls[queue.done];
+  if (first !== undefined) first.answered = true;
+  return first?.id;
+}
+
 /** Calls have no ids in Ollama's shape: a result belongs to the first call of its function, or of any, that has none yet. */
 function messagesOf(messages: readonly OllamaMessage[]): MessageBody[] {
-  const open: { readonly id: string; readonly name: string }[] = [];
-  const answered = (tool: string | undefined): string | undefined => {
-    const at = open.findIndex(({ name }) => name === tool);
-    return open.splice(Math.max(0, at), 1)[0]?.id;
+  const all: Calls = { calls: [], done: 0 };
+  const byName = new Map<string, Calls>();
+  const answered = (tool = '') => answerFirst(byName.get(tool)) ?? answerFirst(all);
+  const open = (id: string, name: string) => {
+    const call = { id, answered: false };
+    const ofName = byName.get(name) ?? { calls: [], done: 0 };
+    byName.set(name, ofName);
+    for (const { calls } of [all, ofName]) calls.push(call);
   };
   return messages.map(({ role, content = '', images = [], tool_calls = [], thinking, tool_name }, at) => {
     const calls = tool_calls.map(({ function: { name, arguments: given } }, call) => {
       const id = `call_${at}_${call}`;
-      open.push({ id, name });
+      open(id, name);
       return { id, type: 'function' as const, function: { name, arguments: JSON.stringify(given) } };
     });
     const parts: MessagePart[] = [

@@ -119,7 +119,8 @@ function addCall(
   const call = { id: call_id, type: 'function' as const, function: { name, arguments: given } };
   const last = messages.at(-1);
   if (last?.role !== 'assistant') messages.push({ role: 'assistant', content: null, tool_calls: [call] });
-  else messages[messages.length - 1] = { ...last, tool_calls: [...(last.tool_calls ?? []), call] };
+  else if (last.tool_calls) last.tool_calls.push(call);
+  else messages[messages.length - 1] = { ...last, tool_calls: [call] };
 }
 
 function contentOf(content: string | readonly Part[], where: string): NonNullable<MessageBody['content']> {
