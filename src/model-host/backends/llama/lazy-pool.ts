@@ -50,8 +50,9 @@ export class LazyPool {
     this.#add(opening, Promise.resolve(value));
   }
 
-  isOpen(key: string): boolean {
-    return this.#entries.has(key);
+  /** Leases of this key that are held; undefined where it is closed. */
+  usersOf(key: string): number | undefined {
+    return this.#entries.get(key)?.users;
   }
 
   /** Leases the value of this key, and opens it first where it is closed; undefined where memory is short. */

@@ -43,12 +43,10 @@ export class States {
    * `model_not_supported` where the model cannot keep its state like that.
    */
   async lease(type: CacheType, tokens: number): Promise<Lease<OpenState>> {
-    const { contextTokens, pool, sequences, name } = this.#deps;
+    const { contextTokens, pool, name } = this.#deps;
     const lengths = stateLengths(contextTokens).filter((length) => length >= Math.min(tokens, contextTokens));
     const [shortest = contextTokens] = lengths;
-    const whole = lengths.map((length) => this.#opening(type, length, sequences));
-    // One that is open saves the time and the memory of another; the longest one keeps the most prompts.
-    const open = whole.findLast(({ key }) => pool.isOpen(key));
+    const open = this.#open(type, lengths);
     const wanted = open === undefined ? this.#openings(type, shortest) : [open];
     for (const opening of wanted) {
       const lease = await pool.lease(opening).catch((error: unknown) => {
@@ -74,11 +72,30 @@ export class States {
     }
   }
 
-  /** With all sequences, and with fewer where memory is short. */
+  /**
+   * One that is open saves the time and the memory of another; the longest one keeps the most prompts. One with fewer
+   * sequences was opened while memory was short, and serves no more requests at once than it has.
+   */
+  #open(type: CacheType, lengths: readonly number[]): Opening<OpenState> | undefined {
+    const { pool, sequences } = this.#deps;
+    for (const count of this.#counts()) {
+      const openings = lengths.map((length) => this.#opening(type, length, count));
+      const users = ({ key }: Opening<OpenState>) => pool.usersOf(key) ?? Number.POSITIVE_INFINITY;
+      const found = openings.findLast((each) => users(each) < (count === sequences ? Number.POSITIVE_INFINITY : count));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   #openings(type: CacheType, tokens: number): Opening<OpenState>[] {
+    return this.#counts().map((count) => this.#opening(type, tokens, count));
+  }
+
+  /** All sequences, and fewer for where memory is short. */
+  #counts(): number[] {
     const counts: number[] = [];
     for (let count = this.#deps.sequences; count >= 1; count = Math.floor(count / 2)) counts.push(count);
-    return counts.map((count) => this.#opening(type, tokens, count));
+    return counts;
   }
 
   #opening(type: CacheType, tokens: number, sequences: number): Opening<OpenState> {
