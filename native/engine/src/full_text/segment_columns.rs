@@ -17,6 +17,7 @@ use super::fields::{KEY, ORDINAL, SEQUENCE, TTL_BASE};
 use super::first_docs::FirstDocs;
 use super::key_fences::KeyFences;
 use super::plan::SortField;
+use super::query::FrequencyCache;
 use crate::error::EngineError;
 
 /// Documents whose least key is kept.
@@ -52,6 +53,7 @@ pub struct SegmentColumns {
     named: Mutex<Vec<(String, Vec<DynamicColumn>)>>,
     /// By the order's field and whether it descends.
     first_docs: Mutex<Vec<(SortField, Arc<FirstDocs>)>>,
+    pub frequencies: FrequencyCache,
 }
 
 impl fmt::Debug for SegmentColumns {
@@ -79,6 +81,7 @@ impl SegmentColumns {
             field_files: Mutex::default(),
             named: Mutex::default(),
             first_docs: Mutex::default(),
+            frequencies: FrequencyCache::default(),
         })
     }
 

@@ -32,6 +32,7 @@ pub(super) use terms::networks::Network;
 pub(super) use terms::term_pattern::Pattern;
 pub(super) use terms::token_test::TokenTest;
 pub(super) use words::phrase_windows::{can_choose_apart, phrase_windows, places_of};
+pub(super) use words::word_frequencies::FrequencyCache;
 
 pub use deadline::CancelFlag;
 pub use run::hits::{Hit, Hits};

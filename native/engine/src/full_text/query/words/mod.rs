@@ -10,6 +10,9 @@ pub mod short_postings;
 pub mod skip_data;
 pub mod word_bits;
 pub mod word_cursor;
+#[cfg(test)]
+pub mod word_fixture;
+pub mod word_frequencies;
 pub mod word_positions;
 pub mod word_search;
 pub mod word_seeks;

@@ -18,7 +18,11 @@ const COMPARED_MAX: usize = 32;
 /// A double has 53 bits, of which what is added has 24; the least score is itself rounded.
 const EXACT_SUM: f64 = (1u64 << 28) as f64;
 
+/// The number of a field, and where in its file the postings of a word begin.
+pub type WordPlace = (u32, usize);
+
 pub struct WordCursor<'a> {
+    pub place: WordPlace,
     pub blocks: BlockSegmentPostings,
     pub norms: FieldNormReader,
     pub weight: &'a Bm25Weight,
@@ -81,6 +85,12 @@ impl WordCursor<'_> {
     pub fn seek(&mut self, doc: DocId) -> Option<Score> {
         let at = self.blocks.seek(doc);
         (self.blocks.doc(at) == doc).then(|| self.score(at))
+    }
+
+    /// How often `doc` has the word, which may be never; documents ascend.
+    pub fn frequency(&mut self, doc: DocId) -> u32 {
+        let at = self.blocks.seek(doc);
+        self.blocks.freq(at) * u32::from(self.blocks.doc(at) == doc)
     }
 
     /// Goes to the block of the first document from `doc` on, which ascends: answers where that may be, up to the last one of the
@@ -169,19 +179,12 @@ pub fn least_frequency(most_by_frequency: &[Score; FREQUENCIES], needed: f64) ->
 mod tests {
     use std::sync::Arc;
 
-    use tantivy::directory::RamDirectory;
-    use tantivy::postings::TermInfo;
-    use tantivy::schema::IndexRecordOption;
-    use tantivy::{Index, InvertedIndexReader, SegmentReader, Term};
+    use tantivy::SegmentReader;
 
     use super::*;
-    use crate::full_text::analysis::Analyzer;
-    use crate::full_text::field_files::FieldFiles;
-    use crate::full_text::fields::{Fields, build_schema};
-    use crate::full_text::query::words::block_bounds::whole;
+    use crate::full_text::fields::Fields;
+    use crate::full_text::query::words::word_fixture::{FoundWord, segment_of};
     use crate::full_text::random::Random;
-    use crate::full_text::segments::{DocumentHead, SegmentBuilder};
-    use crate::full_text::text_index::index_settings;
 
     const SEED: u64 = 20_261_127;
 
@@ -191,63 +194,14 @@ mod tests {
     fn segment(documents: u32) -> (SegmentReader, Arc<Fields>) {
         println!("seed {SEED}");
         let mut random = Random(SEED);
-        let (schema, fields) = build_schema();
-        let fields = Arc::new(fields);
-        let index = Index::builder().schema(schema).settings(index_settings());
-        let index = index.open_or_create(RamDirectory::create()).expect("an index in memory");
-        let mut builder = SegmentBuilder::new(&fields);
-        for ordinal in 0..documents {
-            let head = DocumentHead { ordinal, sequence: u64::from(ordinal) + 1, ttl_base_ms: 0 };
-            builder.begin_document(head, &format!("k{ordinal:06}"));
+        segment_of(documents, |_| {
             let mut text = vec!["filler"; 1 + random.below(60)];
             for (word, one_in) in WORDS {
                 let times = if random.below(one_in) == 0 { 1 + random.below(3) * random.below(3) } else { 0 };
                 text.extend(vec![word; times]);
             }
-            builder.add_text(fields.slots[0], Analyzer::Standard, &text.join(" "));
-        }
-        let segment = builder.finish(index.new_segment()).expect("a segment");
-        (SegmentReader::open(&segment).expect("a reader"), fields)
-    }
-
-    /// A word of a segment, weighed as if all of as many documents were like it.
-    struct FoundWord {
-        index: Arc<InvertedIndexReader>,
-        norms: FieldNormReader,
-        info: TermInfo,
-        skips: SkipData,
-        weight: Bm25Weight,
-        bounds: Option<BlockBounds>,
-    }
-
-    impl FoundWord {
-        fn find(reader: &SegmentReader, fields: &Fields, word: &str, average: Score, documents: u64) -> Self {
-            let field = fields.slots[0];
-            let index = reader.inverted_index(field).expect("terms");
-            let term = Term::from_field_text(field, word);
-            let info = index.get_term_info(&term).expect("terms").expect("the word");
-            let files = FieldFiles::open(reader, field).expect("files");
-            let skips = SkipData::open(&files, &info).expect("skip data");
-            let norms = reader.get_fieldnorms_reader(field).expect("norms");
-            let stored = index.total_num_tokens() as Score / reader.max_doc() as Score;
-            let weight = Bm25Weight::for_one_term_without_explain(info.doc_freq.into(), documents, average);
-            Self { index, norms, info, skips, weight, bounds: BlockBounds::of(stored, average) }
-        }
-
-        fn cursor(&self) -> WordCursor<'_> {
-            let option = IndexRecordOption::WithFreqs;
-            WordCursor {
-                blocks: self.index.read_block_postings_from_terminfo(&self.info, option).expect("postings"),
-                norms: self.norms.clone(),
-                weight: &self.weight,
-                most: whole(&self.weight),
-                least_norm: 1,
-                greatest_norm: FieldNormReader::fieldnorm_to_id(70),
-                bounds: self.bounds.clone(),
-                skips: &self.skips,
-                ahead: BlockAhead::NONE,
-            }
-        }
+            text.join(" ")
+        })
     }
 
     /// The documents of a word with their scores by an average length of texts, and what tells of its blocks.

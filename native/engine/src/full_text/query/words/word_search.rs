@@ -27,7 +27,8 @@ use crate::full_text::query::words::position_lists::PositionLists;
 use crate::full_text::query::words::rare_unions::{gather, gather_best};
 use crate::full_text::query::words::skip_data::SkipData;
 use crate::full_text::query::words::word_cursor::{BlockAhead, WordCursor, add_up_exactly};
-use crate::full_text::query::words::word_seeks::{seek_any, seek_every};
+use crate::full_text::query::words::word_frequencies::SEEK_COST;
+use crate::full_text::query::words::word_seeks::{Sought, seek_any, seek_every};
 use crate::full_text::query::words::word_unions::unite;
 use crate::full_text::query::words::word_walks::{Visit, intersect, walk_one};
 use crate::full_text::segment_columns::SegmentColumns;
@@ -38,9 +39,6 @@ const GATHERED_MAX: u64 = 2_048;
 
 /// And those of at most one posting for as many documents of the segment.
 const GATHERED_SPACING: u64 = 512;
-
-/// Looking for one document in a word's postings costs about as much as reading this many of them.
-const SEEK_COST: u64 = 6;
 
 /// Words that are looked for one after another, where their frequency is asked.
 const KNOWN_MAX: usize = 16;
@@ -275,11 +273,11 @@ impl WordSearch {
             return find_phrases(&mut members, lets_through, threshold, deadline, visit);
         }
         if add_up_exactly(&cursors) {
-            return self.walk(cursors, (reader.max_doc(), wanted), threshold, bits, deadline, visit);
+            return self.walk(cursors, (reader, columns, wanted), threshold, bits, deadline, visit);
         }
         // Matches are scored once more, in the order of the query; the best do not come first, since cursors do not go back.
         let mut in_order = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
-        self.walk(cursors, (reader.max_doc(), 0), threshold, bits, deadline, &mut |doc, _| {
+        self.walk(cursors, (reader, columns, 0), threshold, bits, deadline, &mut |doc, _| {
             let of_words = in_order.iter_mut().filter_map(|cursor| cursor.seek(doc));
             visit(doc, of_words.map(f64::from).sum::<f64>() as Score)
         })
@@ -289,20 +287,22 @@ impl WordSearch {
     fn walk(
         &self,
         mut cursors: Vec<WordCursor<'_>>,
-        (max_doc, wanted): (DocId, usize),
+        (reader, columns, wanted): (&SegmentReader, &SegmentColumns, usize),
         threshold: Score,
         bits: Option<&BitSet>,
         deadline: &Deadline,
         visit: Visit<'_>,
     ) -> Result<(), EngineError> {
+        let max_doc = reader.max_doc();
         let every = matches!(self.shape, Shape::Every);
         let lets_through = |doc: DocId| bits.is_none_or(|bits| bits.contains(doc));
         let documents = cursors.iter().map(|cursor| u64::from(cursor.blocks.doc_freq()));
         let read = if every { documents.min().unwrap_or(0) } else { documents.sum::<u64>() };
         if let Some(bits) = bits.filter(|bits| bits.len() as u64 * SEEK_COST <= read) {
+            let sought = Sought::of(cursors, (bits.len() as u64, max_doc), &columns.frequencies, deadline)?;
             return match every {
-                true => seek_every(&mut cursors, bits, threshold, deadline, visit),
-                false => seek_any(&mut cursors, bits, threshold, deadline, visit),
+                true => seek_every(sought, bits, threshold, deadline, visit),
+                false => seek_any(sought, bits, threshold, deadline, visit),
             };
         }
         match (&mut cursors[..], every) {
@@ -371,6 +371,7 @@ impl WordSearch {
             last = Some((found.field, bounds.clone()));
             let blocks = found.index.read_block_postings_from_terminfo(&found.info, IndexRecordOption::WithFreqs)?;
             cursors.push(WordCursor {
+                place: (found.field.field_id(), found.info.postings_range.start),
                 blocks,
                 norms: norms.all,
                 weight: &word.weight,

@@ -1,33 +1,99 @@
 //! Single documents looked for in the postings of words, where a filter lets few through.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use tantivy::{DocId, Score};
 
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
 use crate::full_text::query::words::word_cursor::WordCursor;
-use crate::full_text::query::words::word_walks::Visit;
+use crate::full_text::query::words::word_frequencies::{FrequencyCache, WordFrequencies};
+use crate::full_text::query::words::word_walks::{Visit, Watch};
 use sundew_base::bit_set::BitSet;
 
-/// Documents that are looked for in one word after the other: a power of two.
+/// Documents that are looked for in one word after the other.
 const BATCH: usize = 64;
+
+/// To look for one document in a word costs at least as much as to read this many words of its bits.
+const BIT_WORDS: usize = 8;
+
+/// A word that documents are looked for in: by its frequencies where they are kept, or else in its postings.
+pub struct Sought<'a> {
+    cursor: WordCursor<'a>,
+    frequencies: Option<Arc<WordFrequencies>>,
+}
+
+impl<'a> Sought<'a> {
+    /// Of words in which `wanted` of all `docs` of a segment are looked for.
+    pub fn of(
+        cursors: Vec<WordCursor<'a>>,
+        (wanted, docs): (u64, DocId),
+        kept: &FrequencyCache,
+        deadline: &Deadline,
+    ) -> Result<Vec<Self>, EngineError> {
+        let mut watch = Watch::new(deadline);
+        let sought = cursors.into_iter().map(|cursor| {
+            let frequencies = kept.find(&cursor, (wanted, docs), &mut watch)?;
+            Ok(Self { cursor, frequencies })
+        });
+        sought.collect()
+    }
+
+    fn documents(&self) -> Option<&BitSet> {
+        self.frequencies.as_deref().map(WordFrequencies::documents)
+    }
+
+    /// How often `doc` has the word, which may be never; documents ascend.
+    fn frequency(&mut self, doc: DocId) -> u32 {
+        match &self.frequencies {
+            Some(frequencies) => frequencies.of(doc, &mut self.cursor),
+            None => self.cursor.frequency(doc),
+        }
+    }
+}
+
+/// `docs`, but for those that some word does not have as far as that is kept.
+fn in_every<'d>(words: &[Sought<'_>], docs: &'d BitSet) -> Cow<'d, BitSet> {
+    let of_words = words.iter().filter_map(Sought::documents).filter(|_| is_worth_reading(docs));
+    of_words.fold(Cow::Borrowed(docs), |docs, of_word| Cow::Owned(docs.intersection(of_word)))
+}
+
+/// `docs`, but for those that no word has where that is kept of all.
+fn in_any<'d>(words: &[Sought<'_>], docs: &'d BitSet) -> Cow<'d, BitSet> {
+    let of_words: Option<Vec<&BitSet>> = words.iter().map(Sought::documents).collect();
+    let Some([first, others @ ..]) = of_words.as_deref().filter(|_| is_worth_reading(docs)) else {
+        return Cow::Borrowed(docs);
+    };
+    let mut any = first.words().to_vec();
+    for other in others {
+        any.iter_mut().zip(other.words()).for_each(|(any, other)| *any |= other);
+    }
+    any.iter_mut().zip(docs.words()).for_each(|(any, docs)| *any &= docs);
+    Cow::Owned(BitSet::from_words(any))
+}
+
+fn is_worth_reading(docs: &BitSet) -> bool {
+    docs.len() * BIT_WORDS >= docs.words().len()
+}
 
 /// Each of `docs` in every word.
 pub fn seek_every(
-    cursors: &mut [WordCursor<'_>],
+    mut words: Vec<Sought<'_>>,
     docs: &BitSet,
     mut threshold: Score,
     deadline: &Deadline,
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
-    'docs: for (at, doc) in docs.iter().enumerate() {
+    'docs: for (at, doc) in in_every(&words, docs).iter().enumerate() {
         if deadline.is_due_at(at as u64 + 1) {
             return Err(deadline.error());
         }
         let mut score = 0.0;
-        for cursor in cursors.iter_mut() {
-            match cursor.seek(doc) {
-                Some(of_word) => score += f64::from(of_word),
-                None => continue 'docs,
+        for word in &mut words {
+            match word.frequency(doc) {
+                0 => continue 'docs,
+                frequency => score += f64::from(word.cursor.score_of(doc, frequency)),
             }
         }
         if score > f64::from(threshold) {
@@ -40,32 +106,30 @@ pub fn seek_every(
 /// Each of `docs` in any of the words, some documents at a time: what a word tells of them does not branch, since a
 /// processor could not guess it.
 pub fn seek_any(
-    cursors: &mut [WordCursor<'_>],
+    mut words: Vec<Sought<'_>>,
     docs: &BitSet,
     mut threshold: Score,
     deadline: &Deadline,
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
+    let narrowed = in_any(&words, docs);
     // The words that add least come last: by then few documents are left that may exceed the threshold.
-    cursors.sort_by(|a, b| b.most.total_cmp(&a.most));
+    words.sort_by(|a, b| b.cursor.most.total_cmp(&a.cursor.most));
     // With the most that it and those behind it score.
     let mut left = 0.0;
-    let mut with_left: Vec<(&mut WordCursor<'_>, f64)> = Vec::with_capacity(cursors.len());
-    for cursor in cursors.iter_mut().rev() {
-        left += f64::from(cursor.most);
-        with_left.push((cursor, left));
+    let mut with_left: Vec<(Sought<'_>, f64)> = Vec::with_capacity(words.len());
+    for word in words.into_iter().rev() {
+        left += f64::from(word.cursor.most);
+        with_left.push((word, left));
     }
     let mut batch = Batch::new();
-    let mut docs = docs.iter();
-    let mut looked_for = 0;
+    let mut docs = narrowed.iter();
+    let mut watch = Watch::new(deadline);
     while batch.fill(&mut docs) {
-        looked_for += batch.count as u64;
-        if deadline.is_due_at(looked_for) {
-            return Err(deadline.error());
-        }
-        for (cursor, left) in with_left.iter_mut().rev() {
+        watch.block()?;
+        for (word, left) in with_left.iter_mut().rev() {
             batch.retain(f64::from(threshold) - *left);
-            batch.add(cursor);
+            batch.add(word);
         }
         for &Candidate { doc, score, is_match } in &batch.candidates[..batch.count] {
             if is_match && score > f64::from(threshold) {
@@ -81,6 +145,15 @@ struct Candidate {
     doc: DocId,
     score: f64,
     is_match: bool,
+}
+
+impl Candidate {
+    /// A frequency of 0 scores 0.
+    fn add<'a>(&mut self, cursor: &mut WordCursor<'a>, frequency_of: impl Fn(&mut WordCursor<'a>, DocId) -> u32) {
+        let frequency = frequency_of(cursor, self.doc);
+        self.score += f64::from(cursor.score_of(self.doc, frequency));
+        self.is_match |= frequency > 0;
+    }
 }
 
 struct Batch {
@@ -117,14 +190,13 @@ impl Batch {
     }
 
     /// Looks for all in a word.
-    fn add(&mut self, cursor: &mut WordCursor<'_>) {
-        for candidate in &mut self.candidates[..self.count] {
-            let at = cursor.blocks.seek(candidate.doc);
-            let is_there = cursor.blocks.doc(at) == candidate.doc;
-            // A frequency of 0 scores 0.
-            let frequency = cursor.blocks.freq(at) * u32::from(is_there);
-            candidate.score += f64::from(cursor.score_of(candidate.doc, frequency));
-            candidate.is_match |= is_there;
+    fn add(&mut self, Sought { cursor, frequencies }: &mut Sought<'_>) {
+        let candidates = &mut self.candidates[..self.count];
+        match frequencies {
+            Some(kept) => {
+                candidates.iter_mut().for_each(|candidate| candidate.add(cursor, |cursor, doc| kept.of(doc, cursor)))
+            }
+            None => candidates.iter_mut().for_each(|candidate| candidate.add(cursor, WordCursor::frequency)),
         }
     }
 }
