@@ -179,7 +179,9 @@ function refuseUnknown(table: OptionTable, sources: ConfigSources, fromFile: Rea
         `"${key}" in ${sources.file} has no members; indent those that it should have, or leave it out`,
       );
     }
-    if (!isSection || !isEmpty(value)) refuse(key, keys, `${sources.file} has an unknown key "${key}"`);
+    if (isSection && isEmpty(value)) continue;
+    if (isSection) throw new ConfigError(`"${key}" in ${sources.file} must have members, each on a line or in braces`);
+    refuse(key, keys, `${sources.file} has an unknown key "${key}"`);
   }
   const flags = all.flatMap((option) => (option.flag === undefined ? [] : [option.flag]));
   for (const flag of sources.flags.keys()) refuse(flag, flags, `unknown option ${flag}`);

@@ -97,7 +97,7 @@ describe('a top key that nothing is known of', () => {
 
   test('is not one within a section, or of a section that is no mapping', () => {
     expect(() => loadConfig(sources({ file: 'server: {prot: 1}' }))).toThrow('unknown key "server.prot"');
-    expect(() => loadConfig(sources({ file: 'server: 1' }))).toThrow('unknown key "server"');
+    expect(() => loadConfig(sources({ file: 'server: 1' }))).toThrow('"server" in sundew.yaml must have members');
     expect(loadConfig(sources({ file: 'connections: {}' })).warnings).toEqual([]);
   });
 });

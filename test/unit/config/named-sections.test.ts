@@ -102,7 +102,7 @@ describe('what is refused, in one sentence', () => {
       'connections: {a: {knd: cdc}}',
       'sundew.yaml has an unknown key "connections.a.knd"; did you mean connections.a.kind?',
     ],
-    ['connections: {a: 5}', 'sundew.yaml has an unknown key "connections.a"'],
+    ['connections: {a: 5}', '"connections.a" in sundew.yaml must have members'],
     ['connections: {a: {}}', '"connections.a" has no "kind": give one of inference, external_io'],
     ['connections: {a: {inference: {}}}', '"connections.a" has no "kind": give one of inference, external_io'],
     ['connections: {a: {kind: inference, inferenc: {}}}', 'unknown key "connections.a.inferenc"'],
