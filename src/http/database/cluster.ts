@@ -164,16 +164,19 @@ async function renderTopology(source: ClusterSource, caller: Caller) {
 /** Tables that are reported before the loop yields to other requests. */
 const sliceTables = 256;
 
-/** One report for each range; tables that are dropped meanwhile are left out. */
+/** One report for each range, but for tables that are dropped meanwhile; of one that a restore replaces nothing is known. */
 async function reportTables(tables: readonly Table[]) {
   const reports: ReturnType<typeof reportRange>[] = [];
   for (const [at, table] of tables.entries()) {
     if (at % sliceTables === sliceTables - 1) await yieldToEventLoop();
-    try {
-      const facts = await table.facts();
+    const report = (facts: readonly (RangeFacts | undefined)[]) =>
       reports.push(...table.ranges.map((range, index) => reportRange(table, range, facts[index])));
+    try {
+      report(await table.facts());
     } catch (error) {
-      if (!(error instanceof ServiceError && error.code === 'table_not_found')) throw error;
+      if (!(error instanceof ServiceError)) throw error;
+      if (error.code === 'unavailable') report([]);
+      else if (error.code !== 'table_not_found') throw error;
     }
   }
   return reports;

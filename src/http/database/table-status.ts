@@ -11,7 +11,10 @@ const sliceTables = 256;
 
 /** Totals are those of all documents: who sees only some of them is not told. */
 export async function renderTable(table: TableView, caller: Caller): Promise<TableStatus> {
-  const totals = rowFiltersOf(caller, table.name).length === 0 ? await table.totals() : undefined;
+  return described(table, rowFiltersOf(caller, table.name).length === 0 ? await table.totals() : undefined);
+}
+
+function described(table: TableView, totals: TableTotals | undefined): TableStatus {
   const { settings } = table;
   return {
     name: table.name,
@@ -50,7 +53,7 @@ function base64(key: string): string {
   return Buffer.from(key).toString('base64');
 }
 
-/** As many tables as there are; those that are dropped meanwhile are left out. */
+/** As many tables as there are, but for those that are dropped meanwhile; one that a restore replaces has no totals. */
 export async function renderTables(tables: readonly TableView[], caller: Caller): Promise<TableStatus[]> {
   const rendered: TableStatus[] = [];
   for (const [at, table] of tables.entries()) {
@@ -58,7 +61,9 @@ export async function renderTables(tables: readonly TableView[], caller: Caller)
     try {
       rendered.push(await renderTable(table, caller));
     } catch (error) {
-      if (!(error instanceof ServiceError && error.code === 'table_not_found')) throw error;
+      if (!(error instanceof ServiceError)) throw error;
+      if (error.code === 'unavailable') rendered.push(described(table, undefined));
+      else if (error.code !== 'table_not_found') throw error;
     }
   }
   return rendered;

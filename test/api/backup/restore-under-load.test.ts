@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, mock, spyOn, test } from 'bun:test';
+import { RangePool } from '../../../src/indexing/range-pool.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
-import { endOfRestore } from '../../support/restore-jobs.ts';
+import { endOfRestore, restore } from '../../support/restore-jobs.ts';
 import { hitKeys, type TestServer } from '../../support/test-server.ts';
 
 const keys = Array.from({ length: 200 }, (_, n) => `${'0hqz'.charAt(n % 4)}${n}`);
@@ -56,5 +57,35 @@ describe('a table that is restored over while it is read', () => {
       limit: 500,
     });
     expect(hitKeys(found)).toHaveLength(keys.length);
+  });
+
+  test('is named by the lists of tables and ranges while it is replaced', async () => {
+    using place = new BackupPlace();
+    await using server = await place.server();
+    await server.send('POST', '/db/v1/tables/other');
+    await server.send('POST', '/db/v1/tables/t');
+    await write(server, 'first');
+    await server.send('POST', '/db/v1/backup', { backup_id: 'b', location: place.location, table_names: ['t'] });
+    const { discard } = RangePool.prototype;
+    const told: unknown[] = [];
+    spyOn(RangePool.prototype, 'discard').mockImplementation(async function (this: RangePool, rangeId) {
+      const head = await discard.call(this, rangeId);
+      for (const path of ['tables/t', 'tables', 'cluster']) {
+        const { status, body } = await server.send<unknown>('GET', `/db/v1/${path}`);
+        told.push([status, JSON.stringify(body)]);
+      }
+      return head;
+    });
+    try {
+      const body = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
+      expect(await restore(server, body)).toMatchObject({ phase: 'succeeded' });
+    } finally {
+      mock.restore();
+    }
+    expect(told).toEqual([
+      [retryable, expect.stringContaining('is being replaced by a restore')],
+      [200, expect.stringMatching(/"name":"other".*"name":"t"/)],
+      [200, expect.stringMatching(/"t"/)],
+    ]);
   });
 });
