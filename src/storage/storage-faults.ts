@@ -83,7 +83,9 @@ export class StorageFaults {
       return result;
     } catch (thrown) {
       const error = isDataDirectoryError(thrown) ? ofLaterRelease(thrown) : thrown;
-      if (error instanceof ServiceError && error.code === 'data_corrupted') this.health.raise(damagedFile(rangeId));
+      if (error instanceof ServiceError && error.code === 'data_corrupted') {
+        this.health.raise(error === thrown ? damagedFile(rangeId) : laterFile(rangeId));
+      }
       throw withDetails(error, { range_id: rangeId });
     }
   }
@@ -104,10 +106,16 @@ function shortLog(rangeId: RangeId, missing: number): Fault {
   return { kind: 'log_damaged', rangeId, blocks: 'nothing', message };
 }
 
+const laterRelease = 'was written by a later release: start that release, or a later one';
+
 /** The format of the directory says that there are none: somebody has put the file there. */
 function ofLaterRelease(cause: Error): ServiceError {
-  const message = 'a data file was written by a later release; run "sundew check"';
+  const message = `a data file ${laterRelease}`;
   return new ServiceError('data_corrupted', message, { cause });
+}
+
+function laterFile(rangeId: RangeId): Fault {
+  return { kind: 'file_damaged', rangeId, blocks: 'reads', message: `the file of its documents ${laterRelease}` };
 }
 
 function damagedFile(rangeId: RangeId): Fault {

@@ -87,6 +87,7 @@ describe('sundew check', () => {
     ['a counter', 'documents.db', 'UPDATE changes SET documents = documents + 1', /counters/],
     ['a body', 'documents.db', "UPDATE documents SET body = CAST('{}' AS BLOB)", /does not match its checksum/],
     ['a key of another range', 'documents.db', "UPDATE documents SET key = CAST('zzz' AS BLOB)", /outside/],
+    ['a later release', 'documents.db', 'PRAGMA user_version = 1000', /start that release.*\n.*; 1 things are wrong/],
     ['a vector', 'documents.db', 'UPDATE parts SET crc = crc + 1', /part 2 of "!a" does not match its checksum/],
     ['a change that is missing', 'documents.db', 'DELETE FROM changes WHERE deleted = 0', /change feed|counters/],
     ['a gap between ranges', 'catalog.db', "UPDATE ranges SET start_key = 'd' WHERE start_key = 'c'", /starts at/],

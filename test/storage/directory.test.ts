@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/lib/clock.ts';
+import { Health } from '../../src/observability/health.ts';
 import { catalogMigrations } from '../../src/storage/catalog/catalog-migrations.ts';
 import { withOfflineAccess } from '../../src/storage/catalog/offline-access.ts';
 import { DataDirectory } from '../../src/storage/directory/data-directory.ts';
@@ -204,12 +205,19 @@ test('a range of a later release is told as one by its reads, not served, and le
   const range = new Database(path);
   range.run('PRAGMA user_version = 1000');
   range.close();
-  const storage = await openTestStorage(directory.path);
+  const health = new Health();
+  const storage = await openStorage({ directory: directory.path, clock: systemClock, onFatal() {}, health });
   expect(await failure(storage.openRange(id))).toMatchObject({
     code: 'data_corrupted',
-    message: 'a data file was written by a later release; run "sundew check"',
+    message: 'a data file was written by a later release: start that release, or a later one',
     details: { range_id: id },
   });
+  expect(health.faults()).toMatchObject([
+    {
+      rangeId: id,
+      message: 'the file of its documents was written by a later release: start that release, or a later one',
+    },
+  ]);
   await storage.close();
 });
 

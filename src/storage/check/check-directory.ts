@@ -145,7 +145,7 @@ class DirectoryCheck {
         report.notes.push(`${where}: the next start builds it again: ${verdict.message}`);
       } else if (verdict.kind === 'damaged') {
         report.findings.push({ where, message: `${verdict.message}; the next start builds it again` });
-      } else if (verdict.sequence > head) {
+      } else if (head > 0 && verdict.sequence > head) {
         const message = `it holds changes up to ${verdict.sequence}, the range ends at ${head}`;
         report.findings.push({ where, message });
       }

@@ -114,7 +114,8 @@ function unread(findings: RangeFinding[]): RangeCheck {
 function check(database: Database, bounds: RangeBounds, findings: RangeFinding[]): RangeCheck {
   const version = schemaVersion(database);
   if (version > rangeMigrations.length) {
-    findings.push({ problem: 'newer_format', message: 'the file was written by a later release' });
+    const message = 'the file was written by a later release: start that release, or a later one';
+    findings.push({ problem: 'newer_format', message });
     return unread(findings);
   }
   for (const { integrity_check: line } of database.query('PRAGMA integrity_check').all() as {

@@ -1,3 +1,4 @@
+import { DataDirectoryError } from '../directory/data-directory-error.ts';
 import type { KeptAnswer } from '../range/request-answers.ts';
 import type { RangeId } from '../write-request.ts';
 
@@ -53,7 +54,14 @@ export function encodeRedo(parts: readonly RedoPart[]): Uint8Array {
 export function decodeRedo(bytes: Uint8Array): RedoPart[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const version = view.getUint16(0, true);
-  if (version !== formatVersion) throw new Error(`a redo record of unknown version ${version}`);
+  if (version !== formatVersion) {
+    const message = `the catalog has a redo record of format ${version}; this release knows format ${formatVersion}`;
+    throw new DataDirectoryError(
+      'newer_format',
+      message,
+      'start the release that wrote this directory, or a later one',
+    );
+  }
   let at = 8 + view.getUint32(4, true);
   const heads = JSON.parse(decoder.decode(bytes.subarray(8, at))) as PartHead[];
   return heads.map(({ frameBytes, answer, ...head }) => {
