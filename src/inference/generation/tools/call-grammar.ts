@@ -94,8 +94,19 @@ function namedCalls(
   return `${call}${further} ${text(end)}`.trimEnd();
 }
 
+/** Keywords that let no member into an object which declares none. */
+const plainKeywords: readonly string[] = ['$schema', 'type', 'title', 'description', 'properties', 'required'];
+
+/** Whether the function is called without arguments, as it is where `parameters` are left out. */
+function takesNothing(parameters: FunctionTool['parameters'] = {}): boolean {
+  const keywords = Object.keys(parameters);
+  if (keywords.length === 0) return true;
+  const { properties } = parameters;
+  return Bun.deepEquals(properties, {}) && keywords.every((each) => plainKeywords.includes(each));
+}
+
 function argumentsExpression({ name, parameters, strict }: FunctionTool, writer: GrammarWriter): string {
-  if (parameters === undefined || Object.keys(parameters).length === 0) return objectRule(writer);
+  if (takesNothing(parameters)) return schemaExpression({ type: 'object', additionalProperties: false }, writer, true);
   const schema = { type: 'object', ...parameters };
   try {
     return schemaExpression(schema, writer, strict);

@@ -1,7 +1,7 @@
 export interface FunctionTool {
   readonly name: string;
   readonly description: string | undefined;
-  /** JSON Schema of the arguments; undefined for any object. */
+  /** JSON Schema of the arguments; undefined where there are none. */
   readonly parameters: Readonly<Record<string, unknown>> | undefined;
   readonly strict: boolean;
 }

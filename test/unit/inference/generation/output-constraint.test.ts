@@ -157,6 +157,15 @@ describe('what an output is held to', () => {
     expect(() => constrain({ tools: [tool('f', unheardOf, true)] })).toThrow(/function "f".*"not"/);
   });
 
+  test('lets a function without parameters be called without arguments alone', () => {
+    const called = (parameters: object | undefined, given: string) =>
+      constrain({ tools: [tool('f', parameters)] }).accepts(`{"name":"f","arguments":${given}}</tool_call>`);
+    const none = [undefined, {}, { type: 'object', properties: {}, required: [], title: 'f' }];
+    expect(none.map((each) => [called(each, '{}'), called(each, '{"a":1}')])).toEqual(none.map(() => [true, false]));
+    const any = [{ type: 'object' }, { type: 'object', properties: {}, additionalProperties: true }];
+    expect(any.map((each) => [called(each, '{}'), called(each, '{"a":1}')])).toEqual(any.map(() => [true, true]));
+  });
+
   test('lets arguments be any objects where all functions together are too many for a grammar', () => {
     const wide = (prefix: number) => ({
       type: 'object',
