@@ -68,16 +68,12 @@ export function readProviderConfig(
   const { members: own, url: usualUrl } = providerTraits[provider];
   read.refuseUnknown([...commonMembers, ...own, ...others]);
   const url = read.address('url') ?? read.address('api_url') ?? usualUrl;
-  const region = read.region();
-  if (provider === 'bedrock' && url === undefined && region === undefined) {
-    throw read.refused('region', 'is missing: name the region of the models, such as "us-east-1"');
-  }
   return {
     provider,
     model: read.required('model'),
     url,
     apiKey: read.credential('api_key'),
-    region,
+    region: read.region(),
     signing: read.signing(),
     dimensions: read.integer('dimensions', dimensionMax) ?? read.integer('dimension', dimensionMax),
     requestsPerMinute: read.integer('requests_per_minute', 10_000_000),

@@ -30,7 +30,6 @@ describe('the configuration of a provider', () => {
     [{ ...openai, url: 'https://me:pw@host/' }, 'invalid_request', 'may not carry a name or password'],
     [{ ...openai, api_key: `Bearer \${KEY}` }, 'invalid_request', 'or the credential itself'],
     [{ ...openai, dimensions: 0 }, 'invalid_request', 'must be an integer from 1 to 16384'],
-    [{ provider: 'bedrock', model: 'm' }, 'invalid_request', 'name the region'],
     [{ provider: 'bedrock', model: 'm', region: 'x/../y' }, 'invalid_request', 'is not the name of a region'],
     [
       { provider: 'bedrock', model: 'm', region: 'us-east-1', access_key_id: 'A' },

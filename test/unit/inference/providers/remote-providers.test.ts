@@ -301,9 +301,12 @@ describe('where requests may go', () => {
   });
 });
 
-test('a provider of which nothing says where it is does not become this server', () => {
-  const config = { ...readProviderConfig({ ...uses.bedrock }, 'embed', 'embedder'), region: undefined };
-  expect(() => openProviders({ credentials }).provider(config)).toThrow('no address is known for "bedrock"');
+test('a provider of which nothing says where it is does not become this server; its entry may say the region', () => {
+  const { region: _region, ...elsewhere } = uses.bedrock as Record<string, unknown>;
+  const config = readProviderConfig(elsewhere, 'embed', 'embedder');
+  expect(() => openProviders({ credentials }).provider(config)).toThrow('name the region of its models');
+  const entries = { bedrock: { region: 'eu-central-1' } };
+  expect(() => openProviders({ credentials, entries }).provider(config)).not.toThrow();
 });
 
 describe('the state of providers', () => {
