@@ -4,6 +4,7 @@
 
 use sundew_base::error::EngineError;
 
+use crate::beginnings::{BEGINNINGS_MAX, begins_narrowly};
 use crate::expression::{Expression, Gbnf};
 use crate::gbnf_reader::{Definitions, Reader};
 
@@ -12,8 +13,8 @@ const RULES_MAX: usize = 5_000;
 
 /// Reads a grammar.
 ///
-/// Errors: `unsupported_response_format` with the line and column of what cannot be read, or the name of a rule that is
-/// used and not defined.
+/// Errors: `unsupported_response_format` with the line and column of what cannot be read, the name of a rule that is used
+/// and not defined, or the bound that the grammar is beyond.
 pub fn read_gbnf(text: &str) -> Result<Gbnf, EngineError> {
     let length = text.chars().count();
     if length > CHARACTERS_MAX {
@@ -35,7 +36,13 @@ pub fn read_gbnf(text: &str) -> Result<Gbnf, EngineError> {
         let name = &names[missing];
         return Err(refusal(format!("it uses the rule \"{name}\", which it does not define")));
     }
-    Ok(Gbnf { rules: rules.into_iter().flatten().collect(), root })
+    let grammar = Gbnf { rules: rules.into_iter().flatten().collect(), root };
+    if !begins_narrowly(&grammar) {
+        return Err(refusal(format!(
+            "more than {BEGINNINGS_MAX} of its parts may begin at one place; make its choices smaller"
+        )));
+    }
+    Ok(grammar)
 }
 
 pub fn refusal(reason: String) -> EngineError {

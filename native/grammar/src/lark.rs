@@ -3,7 +3,13 @@
 
 use std::fmt::Write;
 
+use sundew_base::error::EngineError;
+
 use crate::expression::{Expression, Gbnf};
+use crate::gbnf::refusal;
+
+/// Rules of the Lark text. Each may lie within the one before, which takes about 3 KiB of the stack of who reads it.
+pub const LARK_RULES_MAX: usize = 20_000;
 
 struct Writer {
     /// For each rule the one that it only stands for, or itself.
@@ -13,7 +19,9 @@ struct Writer {
 }
 
 /// The grammar as Lark text. No expression in it nests, however deep those of the grammar do.
-pub fn lark_of(grammar: &Gbnf) -> String {
+///
+/// Errors: `unsupported_response_format` where that would have too many rules.
+pub fn lark_of(grammar: &Gbnf) -> Result<String, EngineError> {
     let meant = (0..grammar.rules.len()).map(|rule| follow(grammar, rule)).collect();
     let mut writer = Writer { meant, lines: String::new(), helpers: 0 };
     writer.line("start", &format!("r{}", writer.meant[grammar.root]));
@@ -23,7 +31,10 @@ pub fn lark_of(grammar: &Gbnf) -> String {
             writer.line(&format!("r{at}"), &body);
         }
     }
-    writer.lines
+    if grammar.rules.len() + writer.helpers > LARK_RULES_MAX {
+        return Err(refusal(format!("it has more than {LARK_RULES_MAX} rules and groups")));
+    }
+    Ok(writer.lines)
 }
 
 /// Chains of rules that are nothing but another rule would fill the rows of the parser.

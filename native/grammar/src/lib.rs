@@ -3,6 +3,7 @@
 //! The parser is llguidance's: an Earley parser over a trie of the vocabulary. Unlike the one of llama.cpp it merges
 //! equal parses, so that an ambiguous grammar costs a bounded amount of work for each token.
 
+mod beginnings;
 mod expression;
 mod gbnf;
 mod gbnf_reader;

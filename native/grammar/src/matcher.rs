@@ -7,8 +7,11 @@ use llguidance::api::{StopReason, TopLevelGrammar};
 use sundew_base::error::EngineError;
 
 use crate::gbnf::{read_gbnf, refusal};
-use crate::lark::lark_of;
+use crate::lark::{LARK_RULES_MAX, lark_of};
 use crate::vocabulary::Vocabulary;
+
+/// About twice what grammars of the most rules were seen to take.
+const STACK_BYTES: usize = LARK_RULES_MAX * 6 * 1024;
 
 /// Follows one output token by token. Every call does a bounded amount of work.
 pub struct Matcher {
@@ -22,12 +25,13 @@ impl Matcher {
     /// Errors: `unsupported_response_format` where the grammar cannot be read, nothing satisfies it, or it is too
     /// ambiguous to be followed.
     pub fn new(vocabulary: Arc<Vocabulary>, gbnf: &str, shown: Vec<u32>) -> Result<Self, EngineError> {
-        let grammar = TopLevelGrammar::from_lark(lark_of(&read_gbnf(gbnf)?));
-        let mut parser = vocabulary
-            .factory
-            .create_parser(grammar)
-            .map_err(|_| refusal("it is too large, or no text satisfies it".to_owned()))?;
-        parser.start_without_prompt();
+        let grammar = TopLevelGrammar::from_lark(lark_of(&read_gbnf(gbnf)?)?);
+        let parser = on_deep_stack(|| {
+            let mut parser = vocabulary.factory.create_parser(grammar).ok()?;
+            parser.start_without_prompt();
+            Some(parser)
+        });
+        let parser = parser.ok_or_else(|| refusal("it is too large, or no text satisfies it".to_owned()))?;
         let mut matcher = Self { vocabulary, parser, shown };
         // A grammar that is too ambiguous is found out before anything is generated.
         matcher.refused()?;
@@ -93,6 +97,14 @@ impl Matcher {
             || self.shown.contains(&token)
             || self.vocabulary.ends.contains(&token)
     }
+}
+
+/// Runs work that calls itself for each rule within another. Pages of the stack that it does not reach take no memory.
+fn on_deep_stack<T: Send>(work: impl FnOnce() -> Option<T> + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn too_ambiguous() -> EngineError {
@@ -218,6 +230,39 @@ mod tests {
         for repetition in ["*", "{2}"] {
             let stacked = format!("root ::= \"a\"{}", repetition.repeat(80_000));
             assert!(refusal(&stacked).contains("more than 2 repetitions of one another"));
+        }
+    }
+
+    #[test]
+    fn rules_within_rules_fit_the_stack_however_many() {
+        let within = |name: &str, end: &str, count: usize| {
+            let rules: Vec<String> = (1..count).map(|at| format!("r{at} ::= {name} r{}{end}", at + 1)).collect();
+            format!("root ::= r1\n{}\nr{count} ::= \"b\"", rules.join("\n"))
+        };
+        assert!(accepts(&within("\"a\"", "", 4_990), &format!("{}b", "a".repeat(4_989))));
+        let nested = |count: usize| within("\"a\" (\"a\" (\"a\" (\"a\" (\"a\"", ")?)?)?)?", count);
+        assert!(accepts(&nested(3_990), "aaa"));
+        assert!(refusal(&nested(4_990)).contains("more than 20000 rules and groups"));
+    }
+
+    #[test]
+    fn what_may_begin_at_one_place_is_bounded() {
+        let ways = |count: usize| -> String {
+            (0..count).map(|at| format!("\"{}\"", char::from(b'a' + (at % 26) as u8))).collect::<Vec<_>>().join("|")
+        };
+        assert!(accepts(&format!("root ::= {}", ways(8_000)), "x"));
+        let apart: Vec<String> = (0..30).map(|at| format!("r{at} ::= {}", ways(2_000))).collect();
+        let names: Vec<String> = (0..30).map(|at| format!("r{at}")).collect();
+        for gbnf in [
+            format!("root ::= {}", ways(60_000)),
+            format!("root ::= \"x\" ({})", ways(60_000)),
+            format!("root ::= \"x\" ({}{})", "\"a\"? ".repeat(20_000), ways(4)),
+            format!("root ::= {}\n{}", names.join("|"), apart.join("\n")),
+            format!("root ::= ({})?\n{}", names.join("? "), apart.join("\n")),
+        ] {
+            let start = Instant::now();
+            assert!(refusal(&gbnf).contains("may begin at one place"), "{}", refusal(&gbnf));
+            assert!(start.elapsed() < Duration::from_secs(5));
         }
     }
 
