@@ -113,7 +113,7 @@ export class Providers {
     const url = isUsual ? (entry?.url ?? config.url ?? (provider === 'bedrock' ? regional : undefined)) : config.url;
     if (url === undefined && provider === 'service') return undefined;
     if (url === undefined)
-      throw new ServiceError('invalid_request', `no address is known for "${provider}": name the region of its models, such as "us-east-1"`);
+      throw new ServiceError('invalid_request', `no address is known for "${provider}": name the region of its models`);
     return {
       config: { ...config, url, region },
       base: new URL(url),
