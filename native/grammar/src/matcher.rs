@@ -267,6 +267,14 @@ mod tests {
     }
 
     #[test]
+    fn an_enumeration_of_the_most_values_is_followed_though_all_begin_alike() {
+        let values: Vec<String> = (0..2_048).map(|at| format!("\"\\\"v{at}\\\"\"")).collect();
+        let enumeration = format!("root ::= \"[\" v (\",\" v)* \"]\"\nv ::= {}", values.join(" | "));
+        assert!(accepts(&enumeration, "[\"v17\",\"v2047\"]"));
+        assert!(!accepts(&enumeration, "[\"v2048\"]"));
+    }
+
+    #[test]
     fn the_deepest_grammar_fits_the_stack_of_a_thread() {
         let deepest = format!("root ::= {}\"a\"{}", "(".repeat(200), "??)".repeat(200));
         let outcome = Matcher::new(vocabulary(&[]), &deepest, Vec::new()).map(|_| ()).map_err(|error| error.code);

@@ -6,8 +6,8 @@ use llguidance::ParserFactory;
 use llguidance::toktrie::{ApproximateTokEnv, TokEnv, TokRxInfo, TokTrie};
 use sundew_base::error::EngineError;
 
-/// Parses that may be alive at one character of an output.
-const PARSES_MAX: usize = 2_000;
+/// Parses that may be alive at one character of an output: more than the values that the enumerations of a schema may have.
+const PARSES_MAX: usize = 3_000;
 /// Work for the tokens that may follow at one position: parser items (about 20,000 a millisecond), lexer steps (about
 /// 14,000 a millisecond).
 const STEP_ITEMS_MAX: usize = 1_000_000;
