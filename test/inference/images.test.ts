@@ -54,6 +54,8 @@ describe('POST /ai/v1/embeddings with images', () => {
     const bad = { model: 'tiny-colours', input: ['a', image('data:image/png;base64,AAAA')] };
     const { status, body } = await send('embeddings', bad);
     expect([status, String(body.error)]).toEqual([400, expect.stringContaining('invalid_media: input[1]')]);
+    const cut = await send('embeddings', { ...bad, input: [image('data:image/png;base64,iVBORw0KGgo=')] });
+    expect(String(cut.body.error)).toBe('invalid_media: input[0] is not an image that can be read');
     const sound = { type: 'input_audio', input_audio: { data: btoa('RIFF....WAVEfmt '), format: 'wav' } };
     const heard = await send('embeddings', { model: 'tiny-colours', input: [sound] });
     expect([heard.status, heard.body.reason]).toEqual([400, 'invalid_input']);

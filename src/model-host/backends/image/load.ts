@@ -28,13 +28,14 @@ export const load: LoadBackend<ImageReaderSpec> = (spec) => {
 async function inspectImages({ images, names }: InspectImagesInput): Promise<InspectImagesResult> {
   const sizes = await Promise.all(
     images.map(async (image, at) => {
+      const name = names[at] ?? 'the image';
       try {
         // Headers may be asked about any size: nothing is decoded here.
         const { format, autoOrient } = await sharp(image, { limitInputPixels: false, pages: 1 }).metadata();
-        if (!formats.includes(format)) throw new Error(`the format ${format} is not taken`);
+        if (!formats.includes(format)) return { refused: `${name} has the format ${format}, which is not taken` };
         return { width: autoOrient.width, height: autoOrient.height };
-      } catch (error) {
-        return { refused: refusal(names[at] ?? 'the image', error) };
+      } catch {
+        return { refused: unreadable(name) };
       }
     }),
   );
@@ -51,7 +52,7 @@ async function prepareImage(input: PrepareImageInput): Promise<PrepareImageResul
     const size = { width: info.width, height: info.height };
     return { ...size, data: normalize === undefined ? data : planes(data, normalize.mean, normalize.deviation) };
   } catch (error) {
-    throw new ServiceError('invalid_media', refusal(name, error), { cause: error });
+    throw new ServiceError('invalid_media', unreadable(name), { cause: error });
   }
 }
 
@@ -72,7 +73,7 @@ function planes(rgb: Uint8Array, mean: readonly number[], deviation: readonly nu
   return values;
 }
 
-function refusal(name: string, error: unknown): string {
-  const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-  return `${name} is not an image that can be read: ${reason.slice(0, 200)}`;
+/** Without the words of the library, which are about its buffers. */
+function unreadable(name: string): string {
+  return `${name} is not an image that can be read`;
 }
