@@ -150,7 +150,9 @@ export const generateRequestSchema = Type.Object({
     Type.Boolean({ description: 'Several calls in one answer; true unless given, but for calls that are demanded.' }),
   ),
   speculation_calibration: optional(words(['none'])),
-  cache_compaction_ratio: optional(Type.Number({ minimum: 0, maximum: 1, description: 'Refused.' })),
+  cache_compaction_ratio: optional(
+    Type.Number({ minimum: 0, maximum: 1, description: 'Only 1, which keeps the whole state.' }),
+  ),
   mode: optional(words(['eager', 'compiled'], '`compiled` is refused.')),
   compiled_target: optional(words(['partitioned', 'whole-model'], 'For `compiled`.')),
   functions: Type.Optional(Type.Unknown({ description: 'Refused: use `tools`.' })),

@@ -94,6 +94,7 @@ describe('a request', () => {
       tokens: 3,
     });
     expect(read({ speculation_policy: 'off', draft_model: 'd' }).speculation).toBe('policy_off');
+    expect(read({ cache_compaction_ratio: 1 })).toEqual(read({}));
     expect(read({ grammar: 'json', response_format: { type: 'text' } }).format).toEqual({ kind: 'json_object' });
     expect(read({ grammar: 'root ::= "a"' }).format).toEqual({ kind: 'grammar', grammar: 'root ::= "a"' });
     expect(

@@ -89,8 +89,10 @@ function refuseUnknownWays(body: GenerateBody): void {
   if (isGiven(body.web_search_options)) throw invalid('web_search_options: the web is not searched; use tools');
   if (body.modalities?.some((each) => each !== 'text')) throw invalid('modalities: answers are text');
   if (body.mode === 'compiled') throw impossible('mode: models are not compiled here; use eager');
-  if (isGiven(body.cache_compaction_ratio)) {
-    throw impossible('cache_compaction_ratio: the state of a generation is not compacted here; leave it out');
+  if (isGiven(body.cache_compaction_ratio) && body.cache_compaction_ratio !== 1) {
+    throw impossible(
+      'cache_compaction_ratio: the state of a generation is not compacted here; leave it out, or give 1',
+    );
   }
 }
 
