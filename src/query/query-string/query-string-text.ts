@@ -79,6 +79,19 @@ export class QueryStringText {
     this.position += this.#spelledOperator()?.[0].length ?? 0;
   }
 
+  /** Moves past `NOT`, or past a `!` in front of something. */
+  takeNegation(): boolean {
+    if (this.operator() === 'NOT') this.takeOperator();
+    else if (this.peek() === '!' && this.isBeforeSomething()) this.position += 1;
+    else return false;
+    return true;
+  }
+
+  /** Whether a sign under the cursor has something that it is about; one that stands alone is an ordinary character. */
+  isBeforeSomething(): boolean {
+    return ['(', '"'].includes(this.peek(1)) || !this.endsWord(1);
+  }
+
   #spelledOperator(): (typeof operators)[number] | undefined {
     const found = operators.find(([spelling]) => this.#text.startsWith(spelling, this.position));
     return found !== undefined && this.endsWord(found[0].length) ? found : undefined;

@@ -31,8 +31,8 @@ interface Alternative {
 export const phraseSlopMax = 100;
 
 /**
- * The plan of a query string. NOT binds closer than AND (`&&`), AND closer than OR (`||`); `+` and `-` count for the whole
- * group that they stand in. An empty string matches everything. Fails with `invalid_query` or
+ * The plan of a query string. NOT (`!`) binds closer than AND (`&&`), AND closer than OR (`||`); `+` and `-` count for the
+ * whole group that they stand in. An empty string matches everything. Fails with `invalid_query` or
  * `limit_exceeded`.
  */
 export function parseQueryString(text: string, options: QueryStringOptions): PlanNode {
@@ -81,8 +81,7 @@ class QueryStringParser {
   #readClause(field: string | undefined, depth: number): Clause {
     let negated = false;
     this.#text.skipSpace();
-    while (this.#text.operator() === 'NOT') {
-      this.#text.takeOperator();
+    while (this.#text.takeNegation()) {
       negated = !negated;
       this.#text.skipSpace();
     }
@@ -96,12 +95,10 @@ class QueryStringParser {
     return { node, occurrence: sign === '+' ? 'required' : 'plain' };
   }
 
-  /** A sign in front of something; one that stands alone is an ordinary character. */
   #takeSign(): '+' | '-' | undefined {
     const char = this.#text.peek();
     if (char !== '+' && char !== '-') return undefined;
-    const next = this.#text.peek(1);
-    if (next !== '(' && next !== '"' && this.#text.endsWord(1)) return undefined;
+    if (!this.#text.isBeforeSomething()) return undefined;
     this.#text.position += 1;
     return char;
   }

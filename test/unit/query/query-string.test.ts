@@ -46,6 +46,10 @@ const forms: [text: string, plan: string][] = [
   ['NOT NOT a', 'a'],
   ['a OR NOT b', '(~a/1 ~(-b)/1)'],
   ['NOT a OR b', '(~(-a)/1 ~b/1)'],
+  ['a !b', '(+a -b)'],
+  ['!f:a && !(b || !"c d")', '(-f:a -(~b/1 ~(-"c d")/1))'],
+  ['!!a ! b! c!d', '(+a +! +b! +c!d)'],
+  ['\\!a !', '(+!a +!)'],
   ['(a OR b) AND c', '(+(~a/1 ~b/1) +c)'],
   ['((a))', 'a'],
   ['a(b)c', '(+a +b +c)'],
@@ -279,7 +283,7 @@ describe('the query string', () => {
 
   test('whatever is written, the parser plans it or answers with an error of ours', () => {
     const piece = fc.constantFrom(
-      ...['a', 'b*', 'f:', '"', '"x y"', '(', ')', '[', ']', '{', '}', ' TO ', ' AND ', ' OR ', 'NOT ', '+', '-'],
+      ...['a', 'b*', 'f:', '"', '"x y"', '(', ')', '[', ']', '{', '}', ' TO ', ' AND ', ' OR ', 'NOT ', '!', '+', '-'],
       ...['^', '^2', '~', '~1', '\\', '/', ':', '>', '<=', '*', '?', ' ', '1', '2020-01-01', '\u0000', '\ud800', '😀'],
     );
     const text = fc.oneof(
