@@ -77,15 +77,14 @@ async function create(context: VerbContext, location: string, backupId: string):
 async function list(context: VerbContext, location: string): Promise<number> {
   await using database = await openCalls(context);
   const query = new URLSearchParams(place(context, location));
-  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-    if (cursor !== '') query.set('cursor', cursor);
+  do {
     const page = await database.call('GET', `/db/v1/backups?${query}`);
     for (const each of page.backups as { backup_id: string; timestamp: string; tables: string[] }[]) {
       const line = `${each.backup_id}  ${each.timestamp}  ${each.tables.join(', ')}`;
       context.print(context.args.flags.has('--json') ? `${JSON.stringify(each)}\n` : `${line}\n`);
     }
-    cursor = page.next_cursor as string | undefined;
-  }
+    query.set('cursor', page.next_cursor as string);
+  } while (query.get('cursor') !== '');
   return exitCodes.done;
 }
 

@@ -78,11 +78,7 @@ export function backupRoutes(backups: BackupService): Route[] {
       async handler({ query, caller }) {
         const { location, connection, limit = pageDefault, cursor } = query;
         const page = await backups.list({ location, connection }, { limit, cursor }, caller);
-        const nextCursor = page.nextCursor;
-        return {
-          backups: page.backups.map(shownBackup),
-          ...(nextCursor === undefined ? {} : { next_cursor: nextCursor }),
-        };
+        return { backups: page.backups.map(shownBackup), next_cursor: page.nextCursor ?? '' };
       },
     }),
   ];

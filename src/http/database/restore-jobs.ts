@@ -30,7 +30,7 @@ export function restoreJobRoutes(restores: RestoreService): Route[] {
       handler({ query, caller }) {
         const { limit = pageDefault, cursor, phase, scope } = query;
         const { jobs, nextCursor } = restores.list({ limit, cursor, phase, scope }, caller);
-        return { jobs: jobs.map(restoreJobBody), ...(nextCursor === undefined ? {} : { next_cursor: nextCursor }) };
+        return { jobs: jobs.map(restoreJobBody), next_cursor: nextCursor ?? '' };
       },
     }),
     defineRoute({

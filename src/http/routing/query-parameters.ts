@@ -7,8 +7,8 @@ const said = { whole: 'the query part of the URL', part: 'parameter' };
 
 /**
  * The query part of a request URL as the schema's type. Values are converted to the declared type of their member
- * (string, integer, number, boolean, array of strings separated by commas or repeated, also as `name[]`); unknown names are
- * ignored, but for those that nearly are known ones.
+ * (string, integer, number, boolean, array of strings separated by commas or repeated, also as `name[]`). One without a
+ * value is absent, and true where it is a boolean; unknown names are ignored, but for those that nearly are known ones.
  */
 export function readQuery<Schema extends TObject>(url: string, schema: Schema): Static<Schema> {
   const values: Record<string, unknown> = {};
@@ -18,7 +18,7 @@ export function readQuery<Schema extends TObject>(url: string, schema: Schema): 
       const name = written.endsWith('[]') ? written.slice(0, -2) : written;
       const member: TSchema | undefined = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
       if (member === undefined) refuseMisspelled(name, schema);
-      else add(values, name, text, member);
+      else if (text !== '' || member.type === 'boolean') add(values, name, text, member);
     }
   }
   return checkValue(values, schema, said);
@@ -44,7 +44,7 @@ function parametersOf(query: string): Iterable<readonly [name: string, text: str
 
 function add(values: Record<string, unknown>, name: string, text: string, member: TSchema): void {
   if (member.type === 'array') {
-    const list = text === '' ? [] : text.split(',');
+    const list = text.split(',');
     const before = values[name];
     values[name] = Array.isArray(before) ? [...before, ...list] : list;
     return;

@@ -7,6 +7,10 @@ const connection = Type.Optional(
     description: 'A connection of the kind `external_io`. Needed where several connections allow the location.',
   }),
 );
+/** Of a list in pages. */
+export const nextCursor = Type.String({
+  description: 'The `cursor` of the next page; empty where this one is the last.',
+});
 const backupId = Type.String({ description: '1 to 128 letters, digits, `.`, `_` or `-`; never used twice.' });
 export const backupFormat = Type.Union([Type.Literal('portable'), Type.Literal('native')], {
   description:
@@ -63,5 +67,5 @@ export const backupList = Type.Object({
       base_backup_id: Type.Optional(Type.String()),
     }),
   ),
-  next_cursor: Type.Optional(Type.String()),
+  next_cursor: nextCursor,
 });

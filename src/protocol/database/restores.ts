@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
-import { backupFormat } from './backups.ts';
+import { backupFormat, nextCursor } from './backups.ts';
 
 const strict = { additionalProperties: false };
 const restoreMode = Type.Optional(
@@ -79,5 +79,5 @@ export type RestoreJobBody = Static<typeof restoreJob>;
 
 export const restoreJobList = Type.Object({
   jobs: Type.Array(restoreJob),
-  next_cursor: Type.Optional(Type.String()),
+  next_cursor: nextCursor,
 });

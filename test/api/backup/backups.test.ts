@@ -154,11 +154,13 @@ describe('a backup', () => {
     for (const id of ['c', 'a', 'b'])
       await server.send('POST', '/db/v1/backup', { backup_id: id, location: place.location });
     const query = `/db/v1/backups?location=${encodeURIComponent(place.location)}&connection=archive&limit=2`;
-    const first = await server.send<{ backups: { backup_id: string }[]; next_cursor?: string }>('GET', query);
+    const first = await server.send<{ backups: { backup_id: string }[]; next_cursor: string }>(
+      'GET',
+      `${query}&cursor=`,
+    );
     expect(first.body.backups.map((each) => each.backup_id)).toEqual(['a', 'b']);
     const second = await server.send<typeof first.body>('GET', `${query}&cursor=${first.body.next_cursor}`);
-    expect(second.body).toMatchObject({ backups: [{ backup_id: 'c' }] });
-    expect(second.body.next_cursor).toBeUndefined();
+    expect(second.body).toMatchObject({ backups: [{ backup_id: 'c' }], next_cursor: '' });
     for (const bad of ['&limit=0', '&limit=100000'])
       expect((await server.send('GET', `${query}${bad}`)).status).toBe(400);
     const lacking = await server.send('GET', `/db/v1/backups?location=${encodeURIComponent(place.location)}`);
