@@ -27,10 +27,15 @@ export function documentRoutes(reads: DocumentReads): Route[] {
       path: `/db/v1/tables/:table/${spelling}/:key`,
       access: { table: 'read' },
       summary: 'Get a document by its key',
-      description: 'The header `X-Service-Version` carries the version of the document, for optimistic commits.',
       tag: 'documents',
       query: lookupQuery,
-      responses: { 200: { description: 'The document', schema: jsonObject } },
+      responses: {
+        200: {
+          description: 'The document',
+          schema: jsonObject,
+          headers: { 'X-Service-Version': 'Version of the document, for optimistic commits' },
+        },
+      },
       handler: ({ params, query, caller }) => {
         const fields = query.fields?.split(',').filter((field) => field !== '');
         const found = reads.lookup(params.table, params.key, fields?.length === 0 ? undefined : fields, caller);

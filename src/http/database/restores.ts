@@ -9,9 +9,10 @@ import { restoreJobBody } from './restore-job-body.ts';
 const tag = 'backup';
 const bytesMax = limits.smallBodyBytesMax;
 
-const requestHelp =
-  'A job does it, which goes on after a restart: the answer is the job. With the header `Idempotency-Key` a repetition gets ' +
-  'the same job (200), and another body 409 `idempotency_conflict`.';
+const description = 'A job does it, which goes on after a restart: the answer is the job.';
+const headers = {
+  'Idempotency-Key': 'A repetition gets the same job (200), and another body 409 "idempotency_conflict".',
+};
 
 /** Restores of backups. */
 export function restoreRoutes(restores: RestoreService): Route[] {
@@ -27,7 +28,8 @@ export function restoreRoutes(restores: RestoreService): Route[] {
       access: 'admin',
       tag,
       summary: 'Restore tables of a backup',
-      description: requestHelp,
+      description,
+      headers,
       body: { kind: 'json', schema: restoreRequest, bytesMax },
       responses: {
         202: { description: 'The job', schema: restoreJob },
@@ -44,7 +46,8 @@ export function restoreRoutes(restores: RestoreService): Route[] {
       access: 'new-table',
       tag,
       summary: 'Restore one table of a backup',
-      description: requestHelp,
+      description,
+      headers,
       body: { kind: 'json', schema: tableRestoreRequest, bytesMax },
       responses: {
         202: { description: 'The job', schema: restoreJob },

@@ -9,6 +9,8 @@ import { defineRoute, type Route } from '../routing/route.ts';
 import { ifMatch, schemaTag } from './schema-etag.ts';
 import { renderTable, renderTables } from './table-status.ts';
 
+const tableAnswer = { description: 'The table', schema: tableStatus, headers: { ETag: 'That of its schema' } };
+
 export function tableRoutes(tables: TableService): Route[] {
   return [
     defineRoute({
@@ -31,7 +33,7 @@ export function tableRoutes(tables: TableService): Route[] {
       summary: 'Create a table; an empty body makes one that takes documents of any shape',
       tag: 'tables',
       body: { kind: 'json', schema: createTableRequest, bytesMax: limits.smallBodyBytesMax, optional: true },
-      responses: { 200: { description: 'The table', schema: tableStatus } },
+      responses: { 200: tableAnswer },
       handler: async ({ params, body, caller }) =>
         tableReply(await tables.create(params.table, body ?? {}, caller), caller),
     }),
@@ -40,9 +42,8 @@ export function tableRoutes(tables: TableService): Route[] {
       path: '/db/v1/tables/:table',
       access: { table: 'read' },
       summary: 'Get a table',
-      description: 'The header `ETag` is that of its schema.',
       tag: 'tables',
-      responses: { 200: { description: 'The table', schema: tableStatus } },
+      responses: { 200: tableAnswer },
       handler: ({ params, caller }) => tableReply(tables.get(params.table, caller, 'read'), caller),
     }),
     defineRoute({
@@ -62,10 +63,10 @@ export function tableRoutes(tables: TableService): Route[] {
       path: '/db/v1/tables/:table/schema',
       access: { table: 'admin' },
       summary: 'Replace the schema; a change of document types rebuilds full text in the background',
-      description: 'With `If-Match` only when the schema is still that of the `ETag`; 412 when it is not.',
       tag: 'tables',
+      headers: { 'If-Match': 'Only when the schema is still that of this "ETag"; 412 when it is not.' },
       body: { kind: 'json', schema: tableSchema, bytesMax: limits.smallBodyBytesMax },
-      responses: { 200: { description: 'The table', schema: tableStatus } },
+      responses: { 200: tableAnswer },
       handler: async ({ params, body, request, caller }) =>
         tableReply(
           await tables.updateSchema(params.table, body, caller, ifMatch(request.headers.get('if-match'))),

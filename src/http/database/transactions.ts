@@ -21,7 +21,7 @@ import type { Snapshot, TransactionSessions } from '../../tables/transactions/tr
 import { deleteRequest, putRequest } from '../../tables/transactions/write-request.ts';
 import type { BatchWriter } from '../../tables/writes/batch-writer.ts';
 import { type Reply, rawJson, reply, type ValueReply } from '../listener/reply.ts';
-import { idempotencyKeyOf } from '../routing/idempotency-key.ts';
+import { idempotencyKeyOf, idempotentWrite } from '../routing/idempotency-key.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 import { renderSession, renderSessionDetails } from './transaction-status.ts';
 import { committed, writeHelp } from './writes.ts';
@@ -51,6 +51,7 @@ function statelessCommit(writer: Pick<BatchWriter, 'commit'>): Route {
     summary: 'Write to several tables if what was read has not changed since',
     description: writeHelp,
     tag: 'documents',
+    headers: idempotentWrite,
     body: { kind: 'bytes', schema: commitRequest, bytesMax, gzip: true },
     msgpack: true,
     responses: {

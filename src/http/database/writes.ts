@@ -10,13 +10,15 @@ import {
 import type { BatchWriter } from '../../tables/writes/batch-writer.ts';
 import type { WriteOutcome } from '../../tables/writes/visible-write.ts';
 import { reply } from '../listener/reply.ts';
-import { idempotencyKeyHelp, idempotencyKeyOf } from '../routing/idempotency-key.ts';
+import { idempotencyKeyOf, idempotentWrite } from '../routing/idempotency-key.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 
 const later = { description: 'Committed; what cannot be seen yet follows by itself' };
 const bytesMax = limits.batchBodyBytesMax;
 /** For the description of a route that writes documents. */
-export const writeHelp = `${idempotencyKeyHelp} A caller with a row filter may write only documents that it sees before the write and after it. Any other write answers 403, and nothing of it is written.`;
+export const writeHelp =
+  'A caller with a row filter may write only documents that it sees before the write and after it. Any other write answers ' +
+  '403, and nothing of it is written.';
 
 export function writeRoutes(writer: BatchWriter): Route[] {
   return [
@@ -27,6 +29,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       summary: 'Insert, delete and transform documents, all or nothing',
       description: writeHelp,
       tag: 'documents',
+      headers: idempotentWrite,
       body: { kind: 'bytes', schema: batchRequest, bytesMax, gzip: true },
       msgpack: true,
       responses: { 201: { description: 'Committed', schema: batchResponse }, 202: { ...later, schema: batchResponse } },
@@ -42,6 +45,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       summary: 'Write to several tables, all or nothing',
       description: writeHelp,
       tag: 'documents',
+      headers: idempotentWrite,
       body: { kind: 'bytes', schema: multiBatchRequest, bytesMax, gzip: true },
       msgpack: true,
       responses: {
@@ -60,6 +64,7 @@ export function writeRoutes(writer: BatchWriter): Route[] {
       summary: 'Make a range of keys equal to a page of an outside source',
       description: `${writeHelp} Documents between the keys that it does not see are left alone.`,
       tag: 'documents',
+      headers: idempotentWrite,
       body: { kind: 'bytes', schema: mergeRequest, bytesMax, gzip: true },
       msgpack: true,
       responses: { 200: { description: 'What was done, or would be done', schema: mergeResponse } },

@@ -1,11 +1,13 @@
 import { limits } from '../../config/limits.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 
-/** For the description of a route that takes the header. */
-export const idempotencyKeyHelp =
-  'With the header `Idempotency-Key` the request takes effect once, however often it is sent: a repetition gets the first ' +
-  'answer, and another body under the same key 409 `idempotency_conflict`. Only what was committed is kept, for 24 hours, ' +
-  'and the last 100,000 of a range.';
+/** Of a route that writes documents. */
+export const idempotentWrite = {
+  'Idempotency-Key':
+    'With it the request takes effect once, however often it is sent: a repetition gets the first ' +
+    'answer, and another body under the same key 409 "idempotency_conflict". Only what was committed is kept, for 24 hours, ' +
+    'and the last 100,000 of a range.',
+};
 
 /** The header's value; undefined without it. Fails with `invalid_request` when it cannot be a key. */
 export function idempotencyKeyOf(request: Request): string | undefined {

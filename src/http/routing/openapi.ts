@@ -35,6 +35,12 @@ const states = [cluster, indexDetails, artifacts];
 const tasks = [extract, models, predict, seq2seq];
 const clients = [clientAudio, clientOllama, clientRerank, clientResponses, clientTei, clientTokens];
 
+/** None of them is needed while `auth.enabled` is false. */
+const securitySchemes = {
+  bearer: { type: 'http', scheme: 'bearer', description: 'An API key, as its creation has answered it in `encoded`.' },
+  basic: { type: 'http', scheme: 'basic', description: 'A user and its password.' },
+};
+
 /** The OpenAPI 3.1 document of the routes, in their order, with operation ids made from method and path. */
 export function renderOpenApi(routes: readonly Route[], version: string): Json {
   const schemas = new OpenApiSchemas([...protocol, ...states, ...tasks, ...clients]);
@@ -56,14 +62,15 @@ export function renderOpenApi(routes: readonly Route[], version: string): Json {
     },
     tags: [...new Set(routes.filter(({ hidden }) => !hidden).map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    components: { schemas: schemas.components },
+    components: { schemas: schemas.components, securitySchemes },
+    security: [...Object.keys(securitySchemes).map((name) => ({ [name]: [] })), {}],
   };
 }
 
 function operation(route: Route, schemas: OpenApiSchemas): Json {
   const id = operationId(route);
   const answers: Record<string, Json> = {};
-  for (const [status, { description, schema, contentType, also = {} }] of Object.entries(route.responses)) {
+  for (const [status, { description, schema, contentType, also = {}, headers }] of Object.entries(route.responses)) {
     const rendered = schema === undefined ? {} : schemas.render(schema, `${pascalCase(id)}Response`);
     if (schema === undefined && contentType === undefined) {
       answers[status] = { description };
@@ -72,6 +79,9 @@ function operation(route: Route, schemas: OpenApiSchemas): Json {
     const others = otherContent(also, schemas, `${pascalCase(id)}Other`);
     answers[status] = {
       description,
+      ...(headers === undefined
+        ? {}
+        : { headers: Object.fromEntries(Object.entries(headers).map(([name, help]) => [name, headerOf(help)])) }),
       content: { ...contentOf(contentType ?? 'application/json', rendered, route), ...others },
     };
   }
@@ -83,6 +93,7 @@ function operation(route: Route, schemas: OpenApiSchemas): Json {
     tags: [route.tag],
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
+    ...(route.access === 'open' ? { security: [] } : {}),
     ...parameters(route, schemas),
     ...requestBody(route, schemas),
     responses: answers,
@@ -110,8 +121,17 @@ function parameters(route: Route, schemas: OpenApiSchemas): Json {
     // Lists are separated by commas.
     ...(schema.type === 'array' ? { style: 'form', explode: false } : {}),
   }));
-  const all = [...inPath, ...inQuery];
+  const inHeader = Object.entries(route.headers ?? {}).map(([name, help]) => ({
+    name,
+    in: 'header',
+    ...headerOf(help),
+  }));
+  const all = [...inPath, ...inQuery, ...inHeader];
   return all.length === 0 ? {} : { parameters: all };
+}
+
+function headerOf(description: string): Json {
+  return { description, schema: { type: 'string' } };
 }
 
 function requestBody(route: Route, schemas: OpenApiSchemas): Json {

@@ -93,6 +93,8 @@ interface ResponseSpec {
   readonly contentType?: string;
   /** Other forms that an `Accept` header asks for, by content type. */
   readonly also?: Readonly<Record<string, TSchema>>;
+  /** Headers that come with it: of each its meaning, for the documentation. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 interface RouteSpec<Path extends string, Query extends TObject, Body extends BodySpec> {
@@ -107,6 +109,8 @@ interface RouteSpec<Path extends string, Query extends TObject, Body extends Bod
   readonly tag: string;
   /** Members of string, integer, number, boolean, or array of strings (comma separated); unknown ones are ignored. */
   readonly query?: Query;
+  /** Headers that the handler reads: of each its meaning, for the documentation. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Body;
   /** By status. The lowest 2xx is the status of a handler that returns a plain value. Errors need not be listed. */
   readonly responses: Readonly<Record<number, ResponseSpec>>;

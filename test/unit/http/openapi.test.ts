@@ -5,12 +5,15 @@ import Ajv2020 from 'ajv/dist/2020.js';
 
 interface Operation {
   readonly operationId: string;
-  readonly responses?: Readonly<Record<string, { readonly content?: object }>>;
+  readonly security?: readonly object[];
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+  readonly responses?: Readonly<Record<string, { readonly content?: object; readonly headers?: object }>>;
 }
 interface Document {
   readonly openapi: string;
   readonly paths: Record<string, Record<string, Operation>>;
-  readonly components: { readonly schemas: Record<string, object> };
+  readonly security: readonly object[];
+  readonly components: { readonly schemas: Record<string, object>; readonly securitySchemes: object };
 }
 
 const text = readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8');
@@ -72,6 +75,34 @@ describe('docs/openapi.json', () => {
   ])('tells that %s may answer as %s', (path, type) => {
     const content = document.paths[path]?.post?.responses?.[200]?.content ?? {};
     expect(Object.keys(content)).toEqual(expect.arrayContaining(['application/json', type]));
+  });
+
+  test('names the credentials, and the routes that take none', () => {
+    expect(document.components.securitySchemes).toMatchObject({ bearer: { type: 'http', scheme: 'bearer' } });
+    expect(document.security).toEqual([{ bearer: [] }, { basic: [] }, {}]);
+    const open = Object.entries(document.paths).filter(([, { get }]) => get?.security?.length === 0);
+    expect(open.map(([path]) => path)).toEqual(['/healthz', '/livez', '/readyz', '/', '/openapi.json']);
+  });
+
+  test.each([
+    ['post', '/db/v1/tables/{table}/batch', 'Idempotency-Key'],
+    ['post', '/db/v1/batch', 'Idempotency-Key'],
+    ['post', '/db/v1/tables/{table}/merge', 'Idempotency-Key'],
+    ['post', '/db/v1/transactions/commit', 'Idempotency-Key'],
+    ['post', '/db/v1/restore', 'Idempotency-Key'],
+    ['post', '/db/v1/tables/{table}/restore', 'Idempotency-Key'],
+    ['put', '/db/v1/tables/{table}/schema', 'If-Match'],
+  ])('tells that %s %s reads the header %s', (method, path, name) => {
+    const { parameters = [] } = document.paths[path]?.[method] ?? {};
+    expect(parameters.filter((each) => each.in === 'header').map((each) => each.name)).toEqual([name]);
+  });
+
+  test.each([
+    ['/db/v1/tables/{table}', 'ETag'],
+    ['/db/v1/tables/{table}/lookup/{key}', 'X-Service-Version'],
+    ['/db/v1/tables/{table}/documents/{key}', 'X-Service-Version'],
+  ])('tells that the answer of %s has the header %s', (path, name) => {
+    expect(Object.keys(document.paths[path]?.get?.responses?.[200]?.headers ?? {})).toEqual([name]);
   });
 
   test('gives every operation an id of its own', () => {
