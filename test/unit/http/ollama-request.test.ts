@@ -61,6 +61,11 @@ test('a way to choose tokens that is not there is refused, and not where it is o
   }
 });
 
+test('an output is bounded by a number of tokens above zero alone, as Ollama has it', () => {
+  const bounds = [5, 1, 0, -1, -2].map((num_predict) => chat([user], { options: { num_predict } }).tokensMax);
+  expect(bounds).toEqual([5, 1, undefined, undefined, undefined]);
+});
+
 test('the effort of thinking reaches the template; alternatives need log probabilities', () => {
   expect(chat([user], { think: 'high' })).toMatchObject({
     enableThinking: true,

@@ -63,8 +63,9 @@ function readRequest(
     ...(top_logprobs === undefined ? {} : { top_logprobs }),
     stream,
   });
-  const { num_predict = -1 } = options;
-  return { ...request, tokensMax: num_predict < 0 ? undefined : Math.max(1, num_predict) };
+  // As Ollama has it, 0 sets no bound either.
+  const { num_predict = 0 } = options;
+  return { ...request, tokensMax: num_predict > 0 ? num_predict : undefined };
 }
 
 /** Ways to choose tokens that models have not here, with the value that asks for none of it. */
