@@ -10,7 +10,9 @@ const format = Type.Optional(Type.Unknown({ description: '`"json"`, or the JSON 
 const options = Type.Optional(
   Type.Object(
     {
-      num_predict: Type.Optional(Type.Integer({ description: 'Tokens at most; 0 or less for the rest of the context.' })),
+      num_predict: Type.Optional(
+        Type.Integer({ description: 'Tokens at most; 0 or less for the rest of the context.' }),
+      ),
       temperature: Type.Optional(Type.Number({ minimum: 0, maximum: 2, description: '0.8 unless given.' })),
       top_k: Type.Optional(Type.Integer({ minimum: 0, description: '40 unless given.' })),
       top_p: Type.Optional(Type.Number({ minimum: 0, maximum: 1, description: '0.9 unless given.' })),
