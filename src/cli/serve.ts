@@ -130,7 +130,9 @@ function listenerOf({ host, port }: ListenAddress, keepAliveMs: number, tls: Tls
     return new ServerListener(host, port, keepAliveMs, tls);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`the port ${port} of ${host} cannot be opened: ${reason}`, { cause: error });
+    throw new Error(`the port ${port} of ${host} cannot be opened: ${reason} Give another one with --port`, {
+      cause: error,
+    });
   }
 }
 

@@ -35,7 +35,8 @@ export function serverAddress({ args: { flags }, environment }: VerbContext): Se
     if (other !== undefined) throw new ConfigError(`"${other.flag}" is for a server; give "--url" too`);
     return undefined;
   }
-  if (URL.parse(url) === null) throw new ConfigError('"--url" is no address');
+  const isAddress = /^(https?:|(?!.*:\/\/))/i.test(url) && URL.parse(url) !== null;
+  if (!isAddress) throw new ConfigError('"--url" is no address of http or https, such as http://127.0.0.1:8080');
   const key = flags.get(keyFlag) ?? environment.SUNDEW_KEY;
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const isPlain = !/^https:/i.test(url);

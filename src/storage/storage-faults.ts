@@ -25,7 +25,8 @@ export class StorageFaults {
     if (condition !== 'read_only') this.health.clear('disk_read_only');
     const details = { path: resolve(this.#directory.root) };
     if (condition === 'full') {
-      const message = 'the disk is full: the server is read-only until there is room, but for deletes and drops';
+      const message =
+        'the disk is full: the server is read-only, but for deletes and drops, until there is room for the reserve (storage.reserve) and 4 MiB';
       this.health.raise({ kind: 'disk_full', blocks: 'writes', message, details });
     } else if (condition === 'read_only') {
       const message = 'the data directory cannot be written: the server is read-only';

@@ -311,3 +311,11 @@ describe('a load', () => {
     expect((await run('load strict')).code).toBe(2);
   });
 });
+
+test.each(['ftp://127.0.0.1', 's3://bucket', 'http://', 'nothing'])(
+  'an address such as %p is refused as one',
+  async (url) => {
+    const { code, explained } = await runCommand(otherVerbs, ['table', 'list', '--url', url]);
+    expect([code, explained]).toEqual([2, expect.stringContaining('"--url" is no address of http or https')]);
+  },
+);
