@@ -3,7 +3,7 @@ import { must } from '../../lib/assert.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import type { Table } from '../../tables/table.ts';
 import { type BackupChain, openChain } from '../backup-chain.ts';
-import type { Locations } from '../location.ts';
+import type { Location, Locations } from '../location.ts';
 import type { ObjectStore } from '../stores/object-store.ts';
 import { restoreOrder } from './restore-order.ts';
 import {
@@ -91,9 +91,11 @@ export class RestoreJob implements JobHandler {
   async #restore(running: Running): Promise<JobOutcome> {
     const { job, state } = running;
     const { jobId } = job.record;
+    if (state.cancelRequested && !groupsIn(state.tables ?? []).some(isHalfPublished)) {
+      return await this.#cancelled(running);
+    }
+    const { store } = this.#location(state);
     try {
-      if (state.cancelRequested && !groupsIn(state.tables ?? []).some(isHalfPublished)) throw new Cancelled();
-      const { store } = this.#deps.locations.open(state, 'restore.read');
       const chain = await openChain(store, state.backupId);
       if (!state.tables) {
         state.tables = await this.#plan(state, chain);
@@ -120,6 +122,19 @@ export class RestoreJob implements JobHandler {
       await job.save(state);
     }
     return outcome(failed ? 'fatal' : 'all published');
+  }
+
+  /**
+   * The location, which the configuration allowed when the restore was asked for. A process of another configuration, such as a
+   * command on the data directory, leaves the restore as it is to one that allows it again.
+   */
+  #location(state: RestoreState): Location {
+    try {
+      return this.#deps.locations.open(state, 'restore.read');
+    } catch (cause) {
+      if (!(cause instanceof ServiceError)) throw cause;
+      throw new ServiceError('unavailable', `the restore waits for its connection: ${cause.message}`, { cause });
+    }
   }
 
   /** The plan of each table. Throws where the restore may not begin, with the tables that stand against it in `state.refused`. */

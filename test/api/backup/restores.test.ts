@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test';
+import { JobRunner } from '../../../src/jobs/job-runner.ts';
 import { TableService } from '../../../src/tables/table-service.ts';
 import { BackupPlace } from '../../support/backup-place.ts';
 import { until } from '../../support/fault/until.ts';
 import { endOfRestore, restore } from '../../support/restore-jobs.ts';
-import { hitKeys, type TestServer } from '../../support/test-server.ts';
+import { TemporaryDirectory } from '../../support/temporary-directory.ts';
+import { hitKeys, startTestServer, type TestServer } from '../../support/test-server.ts';
 
 const indexes = { v: { type: 'embeddings', external: true, dimension: 3 } };
 
@@ -290,6 +292,38 @@ describe('a restore', () => {
       const answer = await server.send('GET', `/db/v1/restore/jobs/${bad}`);
       expect([bad, answer.status, answer.body]).toMatchObject([bad, 400, { code: 'invalid_request' }]);
     }
+  });
+
+  test('that a process without its connection finds is left to one that has it, or cancelled', async () => {
+    using place = new BackupPlace();
+    using directory = new TemporaryDirectory();
+    const at = { directory: directory.path };
+    const body = { backup_id: 'b', location: place.location, restore_mode: 'overwrite' };
+    const jobs: string[] = [];
+    {
+      await using server = await place.server(at);
+      await fill(server, 'a', 'first');
+      await backUp(server, place, 'b');
+    }
+    // A killed server leaves jobs that have not ended.
+    spyOn(JobRunner.prototype, 'run').mockResolvedValue();
+    {
+      await using server = await place.server(at);
+      for (let n = 0; n < 2; n += 1) {
+        jobs.push((await server.send<{ job_id: string }>('POST', '/db/v1/restore', body)).body.job_id);
+      }
+      mock.restore();
+    }
+    {
+      await using server = await startTestServer(at);
+      const waits = (id: string) =>
+        server.logLines.some((line) => line.includes(`"job_id":${id}`) && line.includes('waits for its connection'));
+      await until(() => Promise.resolve(jobs.every(waits)));
+      await server.send('DELETE', `/db/v1/restore/jobs/${jobs[1]}`);
+      expect(await endOfRestore(server, jobs[1] ?? '')).toMatchObject({ phase: 'cancelled' });
+    }
+    await using server = await place.server(at);
+    expect(await endOfRestore(server, jobs[0] ?? '')).toMatchObject({ phase: 'succeeded' });
   });
 
   test('is kept after its end for as long as is configured', async () => {
