@@ -209,6 +209,8 @@ test('embeds texts, with the older route as well', async () => {
   const name = 'tiny-bert:latest';
   const loaded = async () => (await client.ps()).models.find((each) => each.name === name);
   expect((await client.embed({ model: name, input: [], keep_alive: '2h' })).embeddings).toEqual([]);
+  expect((await client.embed({ model: name, input: '', keep_alive: '2h' })).embeddings).toEqual([]);
+  expect(await told(client.embed({ model: name, input: ['a', ''] }))).toContain('input 1: the input is empty');
   expect((new Date(String((await loaded())?.expires_at)).getTime() - Date.now()) / 60_000).toBeWithin(115, 121);
   await client.embed({ model: name, input: 'a', keep_alive: 0 });
   await until(async () => (await loaded()) === undefined);

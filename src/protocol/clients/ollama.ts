@@ -97,7 +97,7 @@ export const ollamaGenerateSchema = Type.Object({
 
 export const ollamaEmbedSchema = Type.Object({
   model: name,
-  input: Type.Union([Type.String(), Type.Array(Type.String())]),
+  input: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
   truncate: Type.Optional(Type.Boolean({ description: 'True unless given.' })),
   dimensions: Type.Optional(Type.Integer({ minimum: 1 })),
   keep_alive,

@@ -31,9 +31,10 @@ export function ollamaEmbedRoutes(inference: Inference): Route[] {
       models: ({ model }) => [plainName(model)],
       handler: (context) =>
         timed(inference, context, async () => {
-          const { model, input, truncate = true, dimensions, keep_alive } = context.body;
+          const { model, input = '', truncate = true, dimensions, keep_alive } = context.body;
           const keepAliveMs = readKeepAlive(keep_alive);
-          const items = typeof input === 'string' ? [input] : input;
+          // A client that only wants the model loaded sends nothing, or a text of nothing.
+          const items = typeof input !== 'string' ? input : input === '' ? [] : [input];
           checkTexts(items);
           const startMs = inference.clock.monotonicMs();
           const request = {
