@@ -83,7 +83,7 @@ async function list(context: VerbContext, location: string): Promise<number> {
       const line = `${each.backup_id}  ${each.timestamp}  ${each.tables.join(', ')}`;
       context.print(context.args.flags.has('--json') ? `${JSON.stringify(each)}\n` : `${line}\n`);
     }
-    query.set('cursor', page.next_cursor as string);
+    query.set('cursor', (page.next_cursor as string | undefined) ?? '');
   } while (query.get('cursor') !== '');
   return exitCodes.done;
 }
