@@ -445,7 +445,7 @@ describe('what cannot be', () => {
     expect(await refusal('hello', { draft_model: 'gone' })).toStartWith('404 model_not_found');
     expect(await refusal('hello', { web_search_options: {} })).toStartWith('400 invalid_request: web_search_options');
     expect((await chat('hello', { web_search_options: null })).status).toBe(200);
-    expect(await refusal('hello', { chat_template_kwargs: { enable_thinking: true } })).toContain('enable_thinking');
+    expect((await chat('hello', { chat_template_kwargs: { enable_thinking: true } })).status).toBe(200);
   });
 
   test('are images for a model of text; too large and broken ones are said to be so first', async () => {

@@ -44,13 +44,10 @@ interface TemplateMessage {
 
 export const thinkMark = '<think>';
 
-/** Refuses `enable_thinking` where it would change nothing. */
+/** Refuses to keep a model from thinking that always does. One that cannot think answers without, whatever is wanted. */
 function checkThinking(template: string | undefined, wanted: boolean | undefined): void {
-  if (wanted === undefined || template?.includes('enable_thinking') === true) return;
-  const thinks = template?.includes(thinkMark) === true;
-  if (wanted === thinks || (!wanted && !thinks)) return;
-  const why = wanted ? 'this model does not think aloud' : 'this model always thinks aloud';
-  throw new ServiceError('model_not_supported', `chat_template_kwargs.enable_thinking: ${why}`);
+  if (wanted !== false || template?.includes('enable_thinking') === true || !template?.includes(thinkMark)) return;
+  throw new ServiceError('model_not_supported', 'chat_template_kwargs.enable_thinking: this model always thinks aloud');
 }
 
 /** The prompt of a request: what its template makes of the messages, with what people wrote kept plain. */
