@@ -129,7 +129,7 @@ describe('what cannot be asked', () => {
       [{ inputs, schema: { structures: { a: { fields: {} } } } }, 400, 'schema.structures.a has no fields'],
       [{ texts: ['a'], schema: { a: ['::'] } }, 400, 'is not a field'],
       [
-        { inputs: [{ content: [{ type: 'image_url', image_url: 'data:,' }] }], schema: { entities: ['x'] } },
+        { inputs: [{ content: [{ type: 'image_url', image_url: 'data:' }] }], schema: { entities: ['x'] } },
         400,
         'invalid_media',
       ],
