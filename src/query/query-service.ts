@@ -145,18 +145,22 @@ export class QueryService {
 
   /** A query that the engine refuses because the text index is still to come waits for that, as long as the request says. */
   async #answerOrWait(request: unknown, pathTable: string | undefined, caller: ServiceCaller): Promise<string[]> {
-    const attempt: Attempt = { number: 1 };
+    const { clock, queryTimeoutMs } = this.#deps;
+    using deadline = new QueryDeadline(clock, queryTimeoutMs, caller);
+    const attempt: Attempt = { number: 1, deadline };
     try {
       return await this.#answer(request, pathTable, caller, attempt);
     } catch (error) {
       if (!attempt.mayWait || !(error instanceof ServiceError) || error.code !== 'unavailable') throw error;
       const { table, ms } = attempt.mayWait;
-      const done = new AbortController();
-      const signal = AbortSignal.any([caller.signal, done.signal]);
-      await Promise.race([table.textServes(signal), pause(this.#deps.clock, ms, signal)]);
-      done.abort();
+      await deadline.waiting(async (msMax) => {
+        const done = new AbortController();
+        const signal = AbortSignal.any([caller.signal, done.signal]);
+        await Promise.race([table.textServes(signal), pause(clock, Math.min(ms, msMax), signal)]);
+        done.abort();
+      });
     }
-    return this.#answer(request, pathTable, caller, { number: 1 });
+    return this.#answer(request, pathTable, caller, { number: 1, deadline });
   }
 
   async #answer(
@@ -176,7 +180,8 @@ export class QueryService {
     }
     checkReranker(asked, table.name, caller);
     this.#checkTemplate(asked);
-    using deadline = new QueryDeadline(clock, this.#timeoutMs(asked), caller);
+    const { deadline } = attempt;
+    if (asked.plan.timeout_ms !== undefined) deadline.limitTo(asked.plan.timeout_ms);
     times.end('plan');
     const cursor = cursorScopeOf(asked);
     const brought = await this.#bring(asked, { table, cursor, caller, deadline, times });
@@ -184,7 +189,8 @@ export class QueryService {
     using lease = await table.lease();
     const search = legs ? await bringGraphLegs(brought, asked.graphs ?? [], legs, { table, ...lease }) : brought;
     const planned: PlannedQuery = { ...asked, plan: search.plan };
-    const target = await openTarget({ table, ranges: lease.ranges, clock, caller }, planned, nowMs);
+    const leased = { table, ranges: lease.ranges, clock, caller, deadline };
+    const target = await openTarget(leased, planned, nowMs);
     // Words were dropped, or came, since it was planned what compares them.
     const again = () => {
       attempt.number += 1;
@@ -192,7 +198,7 @@ export class QueryService {
     };
     if (table.textIndex !== textIndex && attempt.number < attemptsMax) return again();
     const { schema } = table.settings;
-    const searched = { search, target, run: this.#deps.run, caller, deadline, schema };
+    const searched = { search, target, run: deadline.inTime(this.#deps.run), caller, deadline, schema };
     // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
     const failed = async (error: unknown) => {
       const isWorthAnother = !target.isOpen() || (isEngineFault(error) && (await target.searchFailed()));
@@ -258,10 +264,8 @@ export class QueryService {
 
   async #execute(searched: Searched, { join, hasHits }: PlannedQuery, nowMs: number): Promise<ExecutedQuery> {
     if (!hasHits) return noHits;
-    const { search, target, caller } = searched;
-    const executed = join
-      ? await this.#join(searched, join, nowMs)
-      : await executeQuery(search, target, this.#deps.run, caller);
+    const { search, target, run, caller } = searched;
+    const executed = join ? await this.#join(searched, join, nowMs) : await executeQuery(search, target, run, caller);
     // A leg has not seen all of its nodes.
     return search.isWhole === false ? { ...executed, totalIsExact: false, isPartial: true } : executed;
   }
@@ -279,9 +283,9 @@ export class QueryService {
 
   /** All graph searches, before the hits that are to be among their nodes. */
   async #searchAll(searched: Searched, planned: PlannedQuery, legs: GraphFound | undefined): Promise<GraphFound> {
-    const { search, target, caller } = searched;
+    const { search, target, run, caller } = searched;
     const fromHits = planned.graphs?.some(beginsAtHits) === true;
-    const page = fromHits ? await executeQuery(pageAlone(search), target, this.#deps.run, caller) : noHits;
+    const page = fromHits ? await executeQuery(pageAlone(search), target, run, caller) : noHits;
     return must(await this.#searchGraphs(planned, page, caller, legs), 'an expansion without graph searches');
   }
 
@@ -304,10 +308,10 @@ export class QueryService {
 
   async #join(searched: Searched, join: JoinPlan, nowMs: number): Promise<ExecutedQuery> {
     using opened = new DisposableStack();
-    const { tables, foreign, run, clock } = this.#deps;
-    const { caller } = searched;
+    const { tables, foreign, clock } = this.#deps;
+    const { run, caller, deadline } = searched;
     const profile = searched.search.plan.profile === true;
-    const rights = await openRights(join, opened, { tables, foreign, run, clock, caller, nowMs, profile });
+    const rights = await openRights(join, opened, { tables, foreign, run, clock, caller, deadline, nowMs, profile });
     return await executeJoin({ ...searched, plan: join, rights, clock });
   }
 
@@ -319,10 +323,6 @@ export class QueryService {
   /** Before anything is searched. */
   #checkTemplate({ after }: PlannedQuery): void {
     if (after && 'template' in after.rerank.source) this.#deps.templates.check(after.rerank.source.template);
-  }
-
-  #timeoutMs({ plan }: PlannedQuery): number {
-    return Math.min(plan.timeout_ms ?? Number.POSITIVE_INFINITY, this.#deps.queryTimeoutMs);
   }
 
   async #bring(planned: PlannedQuery, { table, cursor, caller, deadline, times }: BroughtFor): Promise<WholeSearch> {
@@ -352,6 +352,8 @@ export class QueryService {
 /** An attempt at a query, of which there are several where indexes change meanwhile. */
 interface Attempt {
   number: number;
+  /** Of all of them. */
+  readonly deadline: QueryDeadline;
   /** The text index of the table is still to come, and how long the query waits for it if it needs words. */
   mayWait?: { readonly table: SearchableTable; readonly ms: number };
 }

@@ -29,7 +29,8 @@ export interface SearchedIndexes {
   caller: { readonly signal: AbortSignal };
 }
 
-export function freshnessOf(searched: SearchedIndexes): IndexFreshness {
+/** Its waits are a part of what is left of the query's time. */
+export function freshnessOf(searched: SearchedIndexes, deadline?: { readonly leftMs: number }): IndexFreshness {
   const { ranges, names } = searched;
   const shown = () => ranges.map((range) => range.shownBy(names));
   return {
@@ -41,7 +42,7 @@ export function freshnessOf(searched: SearchedIndexes): IndexFreshness {
     isWhole: () => names.every((name) => ranges.every((range) => range.isWhole(name))),
     async waitUntilShown(heads) {
       if (isAtLeast(shown(), heads)) return true;
-      await waitUntilShown(searched, heads, consistencyWaitMs);
+      await waitUntilShown(searched, heads, Math.min(consistencyWaitMs, deadline?.leftMs ?? consistencyWaitMs));
       return isAtLeast(shown(), heads);
     },
   };

@@ -9,6 +9,7 @@ import { type FramedDocument, frameOf, framesOf } from '../document-frames.ts';
 import { IndexedBodies, indexedTextsOf } from '../indexed-bodies.ts';
 import { type NativePlan, textPlan } from '../plan/native-plan.ts';
 import type { PlannedQuery } from '../plan/query-plan.ts';
+import type { QueryDeadline } from '../query-deadline.ts';
 import type { HighlightPlan } from '../request/highlight-request.ts';
 import type { SearchableTable, ServingIndex } from '../searchable-table.ts';
 import {
@@ -40,11 +41,12 @@ interface LeasedTable {
   ranges: readonly IndexedRange[];
   clock: Clock;
   caller: SearchedIndexes['caller'];
+  deadline: QueryDeadline;
 }
 
 /** The indexes that a planned query runs on, once they have replayed or the wait for that is over. */
 export async function openTarget(
-  { table, ranges, clock, caller }: LeasedTable,
+  { table, ranges, clock, caller, deadline }: LeasedTable,
   planned: Pick<PlannedQuery, 'plan' | 'textIndex' | 'waitForIndexMs'>,
   nowMs: number,
 ): Promise<OpenTarget> {
@@ -56,7 +58,7 @@ export async function openTarget(
   };
   let index = textIndexOf(table, planned.textIndex);
   for (;;) {
-    await waitForIndexes(searchedBy(index), planned.waitForIndexMs);
+    await waitForIndexes(searchedBy(index), planned.waitForIndexMs, deadline);
     const now = textIndexOf(table, planned.textIndex);
     if (index.name === now.name) break;
     // Another index has taken over meanwhile.
@@ -76,7 +78,7 @@ export async function openTarget(
       return (await Promise.all(looks)).includes(true);
     },
     tableName: table.name,
-    freshness: freshnessOf(searched),
+    freshness: freshnessOf(searched, deadline),
     heldBytes: 0,
     expiredAtOrBeforeMs: table.expiredAtOrBeforeMs(nowMs),
     ranges: ranges.map((range) => {
@@ -118,13 +120,18 @@ function textIndexOf(table: SearchableTable, name: string | undefined): ServingI
 }
 
 /** Waits as the request says; an index that was just opened is otherwise waited for until it has replayed its tail. */
-async function waitForIndexes(searched: SearchedIndexes, waitMs: number | undefined): Promise<void> {
+async function waitForIndexes(
+  searched: SearchedIndexes,
+  waitMs: number | undefined,
+  deadline: QueryDeadline,
+): Promise<void> {
   if (waitMs === undefined) {
-    if (!hasReplayed(searched)) await waitUntilReplayed(searched, limits.indexReplayWaitMs);
+    const replayMs = Math.min(limits.indexReplayWaitMs, deadline.leftMs);
+    if (!hasReplayed(searched)) await waitUntilReplayed(searched, replayMs);
     return;
   }
   const heads = searched.ranges.map(({ head }) => head);
-  await waitUntilShown(searched, heads, waitMs);
+  await deadline.waiting((msMax) => waitUntilShown(searched, heads, Math.min(waitMs, msMax)));
 }
 
 /** Which of the stored documents, that `bodies` has read, match the plan by the table's own mapping and analyzers. */

@@ -6,14 +6,12 @@ import { type ExecutedQuery, executeQuery } from '../execution/query-executor.ts
 import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/query-target.ts';
 import type { WholeSearch } from '../inputs/bring-inputs.ts';
 import type { NativePlan } from '../plan/native-plan.ts';
-import type { QueryDeadline } from '../query-deadline.ts';
 
 interface LeftSearch {
   readonly search: WholeSearch;
   readonly target: QueryTarget;
   readonly run: RunNativeQuery;
   readonly caller: QueryCaller;
-  readonly deadline: QueryDeadline;
 }
 
 const windowHitsMin = 16;
@@ -72,9 +70,8 @@ export class LeftHits {
   }
 
   async #run(plan: NativePlan): Promise<ExecutedQuery> {
-    const { search, target, run, caller, deadline } = this.#search;
-    const timed = { ...plan, timeout_ms: deadline.leftMs };
-    const executed = await executeQuery({ plan: timed, vectors: search.vectors }, target, run, caller);
+    const { search, target, run, caller } = this.#search;
+    const executed = await executeQuery({ plan, vectors: search.vectors }, target, run, caller);
     const { aggregations, profile } = executed;
     this.#first ??= { aggregations, profile };
     this.damaged = Math.max(this.damaged, executed.damaged);

@@ -8,6 +8,7 @@ import { QueryBudget } from '../nodes/query-budget.ts';
 import { readQueryNode } from '../nodes/query-nodes.ts';
 import { planContextOf } from '../plan/plan-context.ts';
 import { planFilter } from '../plan/query-plan.ts';
+import type { QueryDeadline } from '../query-deadline.ts';
 import type { SearchableTables } from '../searchable-table.ts';
 import type { JoinPlan } from './join-plan.ts';
 import type { JoinRequest } from './join-request.ts';
@@ -21,6 +22,7 @@ interface RightsScope {
   readonly run: RunNativeQuery;
   readonly clock: Clock;
   readonly caller: Caller & QueryCaller;
+  readonly deadline: QueryDeadline;
   readonly nowMs: number;
   /** The answer tells how many rows were read. */
   readonly profile: boolean;
@@ -45,12 +47,12 @@ export async function openRights(
 }
 
 async function openTable(join: JoinRequest, scope: RightsScope): Promise<RightTable> {
-  const { tables, caller, nowMs, profile, run, clock } = scope;
+  const { tables, caller, nowMs, profile, run, clock, deadline } = scope;
   const table = tables.get(join.rightTable, caller, 'read');
   if (profile) requireWholeTable(caller, table.name, '"profile"');
   const filter = planFilter(join.filter, planContextOf(table, caller, nowMs));
   const { keyPrefix, limit } = join;
-  return new RightTable({ table, lease: await table.lease(), filter, keyPrefix, limit, run, clock, caller });
+  return new RightTable({ table, lease: await table.lease(), filter, keyPrefix, limit, run, clock, caller, deadline });
 }
 
 function openForeignRight(join: JoinRequest, source: ForeignSource, scope: RightsScope): Promise<ForeignTable> {

@@ -11,6 +11,7 @@ import type { QueryCaller, QueryTarget, RunNativeQuery } from '../execution/quer
 import { IndexedBodies, indexedTextsOf } from '../indexed-bodies.ts';
 import type { NativePlan } from '../plan/native-plan.ts';
 import { matchAll, type PlanNode } from '../plan/plan-nodes.ts';
+import type { QueryDeadline } from '../query-deadline.ts';
 import type { SearchableTable } from '../searchable-table.ts';
 import { nodeOfValues } from './exact-form.ts';
 import { inSlices } from './in-slices.ts';
@@ -28,6 +29,7 @@ interface RightTableDeps {
   readonly run: RunNativeQuery;
   readonly clock: Clock;
   readonly caller: QueryCaller;
+  readonly deadline: QueryDeadline;
 }
 
 /** Rows of a table that are all read before any hit is looked for. */
@@ -131,8 +133,8 @@ export class RightTable implements RightSide {
   /** The index, which shows what was committed when the join first asked it, or is not current. */
   async #target(plan: NativePlan): Promise<OpenTarget> {
     if (this.#searched?.isOpen()) return this.#searched;
-    const { table, lease, clock, caller } = this.#deps;
-    const searched = { table, ranges: lease.ranges, clock, caller };
+    const { table, lease, clock, caller, deadline } = this.#deps;
+    const searched = { table, ranges: lease.ranges, clock, caller, deadline };
     const asked = { plan, textIndex: undefined, waitForIndexMs: undefined };
     const target = await openTarget(searched, asked, clock.nowMs());
     // Rows that an index does not show yet would be missing from the join.

@@ -4,8 +4,6 @@ import type { WholeSearch } from '../../../src/query/inputs/bring-inputs.ts';
 import { LeftHits } from '../../../src/query/join/left-hits.ts';
 import type { NativePlan } from '../../../src/query/plan/native-plan.ts';
 import { planQuery } from '../../../src/query/plan/query-plan.ts';
-import { QueryDeadline } from '../../../src/query/query-deadline.ts';
-import { FakeClock } from '../../support/fake-clock.ts';
 
 const hits = 1_000;
 
@@ -54,11 +52,9 @@ async function read({ chars = 0, writes = 0, gone = 0 }: { chars?: number; write
     return { numbers, total: hits, totalIsExact: true, isPartial: false, maxScore: 1, ...places };
   };
   const caller = new AbortController();
-  const clock = new FakeClock();
-  using deadline = new QueryDeadline(clock, 10_000, caller);
   const { plan } = planQuery({ full_text_search: { match: 'soup' } }, { name: 'recipes', nowMs: 0 });
   const search = { plan, vectors: new Uint8Array(0) } as unknown as WholeSearch;
-  const left = new LeftHits({ search, target, run, caller, deadline });
+  const left = new LeftHits({ search, target, run, caller });
   let read = 0;
   for await (const window of left.windows(Number.POSITIVE_INFINITY)) read += window.length;
   return { read, windows, isSteady: left.isSteady };
