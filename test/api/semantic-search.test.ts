@@ -209,6 +209,11 @@ describe('a text that cannot be embedded', () => {
     expect(keysOf(answer)).toEqual(['leek']);
     expect(answer.failover).toEqual({ code: 'query_embedding_temporarily_unavailable', error: expect.any(String) });
     expect(await failure({ ...request, merge_config: { strategy: 'failover' } })).toMatchObject({ retryable: true });
+    const { vectors } = await mock.embed({ model: 'one', items: ['a dog in the garden'], dimensions: dimension });
+    const given = { embeddings: { plain: Array.from(vectors[0] as Float32Array) }, distance_under: 0.5 };
+    const beside = await query({ ...request, ...failover, ...given, indexes: ['body', 'plain'] });
+    expect(keysOf(beside).toSorted()).toEqual(['dog', 'leek']);
+    expect(beside.failover).toBeDefined();
     embed = usually;
     expect(await query({ ...request, ...failover })).not.toHaveProperty('failover');
   });

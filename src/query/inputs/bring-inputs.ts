@@ -61,7 +61,7 @@ export async function bringInputs(
   } catch (error) {
     const isOver = scope.signal().aborted || plan.fusion?.strategy !== 'failover' || plan.query === undefined;
     if (isOver || !(error instanceof ServiceError)) throw error;
-    return { plan: wordsAlone(plan), vectors: new Uint8Array(0), failedOver: error };
+    return { plan: withoutText(plan, semantic), vectors, failedOver: error };
   }
 }
 
@@ -162,7 +162,14 @@ function embeddingFailure(error: unknown, index: string): unknown {
   return new ServiceError('query_embedding_temporarily_unavailable', message, { cause: error, ...retry });
 }
 
-/** The plan without its searches by vectors. */
-function wordsAlone({ distance_under, distance_over, ...plan }: NativePlan): NativePlan {
-  return { ...plan, legs: [] };
+/** The plan without its searches by the text, for which the words stand in beside what else is searched. */
+function withoutText({ fusion, ...plan }: NativePlan, { indexes }: SemanticSearch): NativePlan {
+  const legs = (plan.legs ?? []).filter(({ name }) => !indexes.has(name));
+  // Words have no distance.
+  if (!legs.some(({ kind }) => kind === 'dense')) {
+    delete plan.distance_under;
+    delete plan.distance_over;
+  }
+  if (fusion === undefined) return { ...plan, legs };
+  return { ...plan, legs, fusion: legs.length === 0 ? fusion : { ...fusion, strategy: 'rrf' } };
 }
