@@ -206,6 +206,30 @@ describe('a join', () => {
     },
   );
 
+  test.each([undefined, 'broadcast', 'index_lookup'])(
+    'finds the key of a number from either side: %s',
+    async (strategy_hint) => {
+      const more = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`x${at}`, { of: 100 + at }]));
+      const document_schemas = { row: { schema: { type: 'object', properties: { of: { type: 'integer' } } } } };
+      const pieces = { p1: { of: 7 }, p2: { of: [8, 7] }, p3: { of: '07' }, p4: { of: true }, ...more };
+      await fill(server, 'pieces', pieces, { schema: { document_schemas } });
+      await fill(server, 'wholes', { '7': {}, '8': {}, '9': {}, true: {} });
+      const pairs = async (table: string, right_table: string, on: object) => {
+        const join = { right_table, on, right_fields: ['_id'], strategy_hint };
+        const { hits } = await ask({ table, join, order_by: [{ field: '_id' }], limit: 50 });
+        return hits.hits.map(({ _id, _source }) => [_id, _source?.[`${right_table}._id`]]);
+      };
+      const wholes = await pairs('pieces', 'wholes', { left_field: 'of', right_field: '_id' });
+      expect(wholes.toSorted()).toEqual([
+        ['p1', '7'],
+        ['p2', '7'],
+        ['p2', '8'],
+      ]);
+      const turned = await pairs('wholes', 'pieces', { left_field: '_id', right_field: 'of' });
+      expect(turned.map((pair) => pair.toReversed()).toSorted()).toEqual(wholes.toSorted());
+    },
+  );
+
   test('compares by other operators', async () => {
     const on = { left_field: 'total', right_field: 'age', operator: 'gt' };
     const result = await ask({

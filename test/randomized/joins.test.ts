@@ -92,14 +92,14 @@ function plainJoin(rows: readonly Row[], join: Join): Row[] {
     const key = of === undefined ? row.left : row.rights[of];
     const document = key === undefined ? undefined : shown[of ?? 'orders']?.get(key);
     const field = of === undefined ? on.left_field : path.join('.');
-    let lefts = key === undefined || document === undefined ? [] : scalarsAt(key, document, field);
-    if (on.right_field === '_id' && (on.operator ?? 'eq') === 'eq') {
-      lefts = lefts.filter((each) => typeof each !== 'boolean').map(String);
-    }
+    const hasKey = [field, on.right_field].includes('_id') && (on.operator ?? 'eq') === 'eq';
+    const compared = (each: string | number | boolean) => (hasKey && typeof each === 'number' ? String(each) : each);
+    const values = key === undefined || document === undefined ? [] : scalarsAt(key, document, field);
+    const lefts = values.map(compared);
     const found = rights.filter(([rightKey, right]) =>
-      scalarsAt(rightKey, right, on.right_field).some((other) =>
-        lefts.some((one) => relates(one, on.operator ?? 'eq', other)),
-      ),
+      scalarsAt(rightKey, right, on.right_field)
+        .map(compared)
+        .some((other) => lefts.some((one) => relates(one, on.operator ?? 'eq', other))),
     );
     for (const [rightKey] of found) matched.add(rightKey);
     if (found.length === 0) return type === 'left' ? [{ ...row, rights: { ...row.rights, [name]: undefined } }] : [];
@@ -119,7 +119,7 @@ function randomJoin(): Join {
     join_type: pick(['inner', 'left', 'right']),
     on: byKey
       ? { left_field: pick(['customer', 'a', '_id']), right_field: '_id', operator }
-      : { left_field: pick(['a', 'n', 'customer']), right_field: pick(['a', 'b.c', 'n', 'city']), operator },
+      : { left_field: pick(['a', 'n', 'customer', '_id']), right_field: pick(['a', 'b.c', 'n', 'city']), operator },
   };
   if (random(3) === 0) join.strategy_hint = pick(['broadcast', 'index_lookup', 'shuffle']);
   const filters: Join['right_filters'] = {};

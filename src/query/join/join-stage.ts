@@ -87,7 +87,7 @@ export class JoinStage {
     const values = new Map(
       rows.flatMap((row) => rightValues(row, rightField).map((each) => [nameOfValue(each), each])),
     );
-    return rightField === '_id' ? [...values.values()].flatMap(asInHits) : [...values.values()];
+    return rightField === '_id' ? [...values.values()].flatMap(asInDocuments) : [...values.values()];
   }
 
   /** `isSeen`: whether the batches were all rows of the left side; of others it is not known which rows belong to none. */
@@ -150,12 +150,12 @@ export class JoinStage {
     if (!looked) return this.#hashed();
     const rows = await looked;
     this.report.rightRows += rows.length;
-    return this.#findIn(hashOf(rows, rightField));
+    return this.#findIn(hashOf(rows, rightField, this.#nameOf));
   }
 
   /** By keys or an index where that looks at fewer rows than reading all of them; undefined where it does not. */
   #lookUp(values: readonly Scalar[]): Promise<RightRow[]> | undefined {
-    const { rightField, hint, type } = this.#join;
+    const { left, rightField, hint, type } = this.#join;
     const right = this.#right;
     const note = (strategy: StageReport['strategy'], access: StageReport['access'], reason: string) =>
       Object.assign(this.report, { strategy, access, reason });
@@ -181,23 +181,27 @@ export class JoinStage {
       else note('broadcast', 'hash', 'rows of this right side cannot be found by key');
       return byKeys;
     }
-    const byValues = right.byValues(rightField, values);
+    const byValues = right.byValues(rightField, left.path === '_id' ? values.flatMap(asInDocuments) : values);
     if (byValues) note('index_lookup', 'index', reason);
     else note('broadcast', 'hash', `no index finds every row by "${rightField}"`);
     return byValues;
   }
 
   async #hashed(): Promise<FindRights> {
-    this.#byValue ??= hashOf(await this.#everything(), this.#join.rightField);
+    this.#byValue ??= hashOf(await this.#everything(), this.#join.rightField, this.#nameOf);
     return this.#findIn(this.#byValue);
   }
 
-  #findIn(byValue: ReadonlyMap<string, readonly RightRow[]>): FindRights {
+  /** Where one side is a key, a number of the other is that of its digits. */
+  readonly #nameOf = (value: Scalar): string => {
     const { left, rightField } = this.#join;
+    return nameOfValue(left.path === '_id' || rightField === '_id' ? (keyOfValue(value) ?? value) : value);
+  };
+
+  #findIn(byValue: ReadonlyMap<string, readonly RightRow[]>): FindRights {
+    const { left } = this.#join;
     return (row) => {
-      const names = leftValues(row, left).map((value) =>
-        nameOfValue(rightField === '_id' ? (keyOfValue(value) ?? value) : value),
-      );
+      const names = leftValues(row, left).map(this.#nameOf);
       const [first] = names;
       if (first === undefined) return [];
       if (names.length === 1) return byValue.get(first) ?? [];
@@ -239,7 +243,7 @@ export class JoinStage {
 const restrictingRowsMax = 1_000;
 
 /** A key is also found by the number of its digits. */
-function asInHits(key: Scalar): Scalar[] {
+function asInDocuments(key: Scalar): Scalar[] {
   const number = Number(key);
   return Number.isFinite(number) && String(number) === key ? [key, number] : [key];
 }
@@ -251,10 +255,14 @@ function extended({ hit, rights }: JoinedRow, right: RightRow | undefined): Join
   return { hit, rights: [...rights, right] };
 }
 
-function hashOf(rows: readonly RightRow[], field: string): Map<string, RightRow[]> {
+function hashOf(
+  rows: readonly RightRow[],
+  field: string,
+  nameOf: (value: Scalar) => string,
+): Map<string, RightRow[]> {
   const byValue = new Map<string, RightRow[]>();
   for (const row of rows) {
-    for (const name of new Set(rightValues(row, field).map(nameOfValue))) {
+    for (const name of new Set(rightValues(row, field).map(nameOf))) {
       const same = byValue.get(name);
       if (same) same.push(row);
       else byValue.set(name, [row]);
