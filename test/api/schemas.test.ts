@@ -41,6 +41,48 @@ describe('the record of a table', () => {
 });
 
 describe('a schema', () => {
+  test('whose keywords for one property stand in several parts is read as one that has them together', async () => {
+    const keyword = { 'x-service-types': ['keyword'] };
+    const properties = {
+      code: { description: 'a reference with a text', allOf: [{ $ref: '#/$defs/code' }] },
+      both: { allOf: [{ type: 'string' }, keyword] },
+      number: { allOf: [{ allOf: [{ type: 'integer' }] }, { minimum: 1 }] },
+      hidden: { type: 'string', allOf: [{ 'x-service-index': false }] },
+      list: { type: 'array', items: { allOf: [keyword] } },
+      own: { ...keyword, allOf: [{ 'x-service-types': ['text'] }] },
+    };
+    const parts = [{ properties: { spread: { type: 'string' } } }, { properties: { spread: keyword } }];
+    const schema = { type: 'object', properties, allOf: parts, $defs: { code: { type: 'string', ...keyword } } };
+    const settings = { schema: { document_schemas: { d: { schema } } } };
+    const { body } = await server.send('POST', '/db/v1/tables/combined', settings);
+    const capabilities = body.field_capabilities as Record<string, { types: string[] }>;
+    expect(Object.fromEntries(Object.entries(capabilities).map(([path, { types }]) => [path, types]))).toEqual({
+      code: ['keyword'],
+      both: ['keyword'],
+      number: ['numeric'],
+      hidden: [],
+      list: ['keyword'],
+      own: ['keyword'],
+      spread: ['keyword'],
+    });
+    // A number in a field of whole strings is found as its text alone.
+    const inserts = Object.fromEntries(
+      Array.from({ length: 300 }, (_, at) => [`k${at}`, { both: at, code: `c${at}` }]),
+    );
+    await server.send('POST', '/db/v1/tables/combined/batch', { inserts, sync_level: 'full_text' });
+    await server.send('POST', '/db/v1/tables/asking', {});
+    const asking = { a: { n: 7, c: 'c7' } };
+    await server.send('POST', '/db/v1/tables/asking/batch', { inserts: asking, sync_level: 'full_text' });
+    for (const [left_field, right_field] of [
+      ['n', 'both'],
+      ['c', 'code'],
+    ]) {
+      const join = { right_table: 'combined', on: { left_field, right_field } };
+      const answer = await server.send('POST', '/db/v1/tables/asking/query', { join, fields: ['combined._id'] });
+      expect(JSON.stringify(answer.body)).toContain('k7');
+    }
+  });
+
   test('that is enforced refuses unknown types, undeclared fields and wrong values, and writes nothing', async () => {
     const schema = schemaOf({ n: { type: 'integer', minimum: 1 } }, { enforce_types: true });
     await server.send('POST', '/db/v1/tables/strict', { schema });

@@ -64,8 +64,9 @@ function isExactIn(root: Members, path: string, kinds: ReadonlySet<Kind>): boole
   const [first = '', ...rest] = path.split('.');
   const properties = isObject(root.properties) ? root.properties : {};
   const property = Object.hasOwn(properties, first) ? properties[first] : undefined;
-  if (property === undefined) return infersTypes(root) && !hasPatterns(root);
-  return rest.length === 0 && isObject(property) && [...kinds].every((kind) => isExact(property, kind));
+  if (property === undefined) return infersTypes(root) && !hasPatterns(root) && !isCombined(root);
+  if (!isObject(property) || isCombined(property) || isCombined(root)) return false;
+  return rest.length === 0 && [...kinds].every((kind) => isExact(property, kind));
 }
 
 function isExact(property: Members, kind: Kind): boolean {
@@ -80,8 +81,13 @@ function infersTypes(root: Members): boolean {
   return isObject(dynamic) && dynamic.mode === 'infer_types';
 }
 
-function hasPatterns({ patternProperties, additionalProperties, allOf, anyOf, oneOf, $ref }: Members): boolean {
-  return [patternProperties, additionalProperties, allOf, anyOf, oneOf, $ref].some((each) => each !== undefined);
+function hasPatterns({ patternProperties, additionalProperties }: Members): boolean {
+  return patternProperties !== undefined || additionalProperties !== undefined;
+}
+
+/** Keywords for the same value stand elsewhere too. */
+function isCombined({ allOf, anyOf, oneOf, $ref }: Members): boolean {
+  return [allOf, anyOf, oneOf, $ref].some((each) => each !== undefined);
 }
 
 /** `x-service-index` is `index`. */

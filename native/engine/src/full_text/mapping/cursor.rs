@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::property::{extension, lists_in_all, property_rule};
 use super::rule::FieldRule;
@@ -53,7 +53,11 @@ impl SchemaCursor {
     /// Whether a property of this name is declared.
     pub fn declares(&self, name: &str) -> bool {
         match self {
-            Self::Declared { schema, root, .. } => find_property(schema, root, name, 0).is_some(),
+            Self::Declared { schema, root, .. } => {
+                let mut parts = Vec::new();
+                add_property(schema, root, name, &mut parts, 0);
+                !parts.is_empty()
+            }
             Self::Dynamic | Self::Closed => false,
         }
     }
@@ -81,8 +85,11 @@ fn declared_child(schema: &Value, root: &Arc<Value>, name: &str, enforced: bool)
         return SchemaCursor::Closed;
     }
     let in_all = lists_in_all(schema, name);
-    if let Some(property) = find_property(schema, root, name, 0) {
-        return SchemaCursor::Declared { schema: Arc::new(effective(property, root)), root: Arc::clone(root), in_all };
+    let mut parts = Vec::new();
+    add_property(schema, root, name, &mut parts, 0);
+    if !parts.is_empty() {
+        let property = if let [only] = parts[..] { only.clone() } else { json!({ "allOf": parts }) };
+        return SchemaCursor::Declared { schema: Arc::new(effective(&property, root)), root: Arc::clone(root), in_all };
     }
     let infers = extension(schema, "dynamic-indexing").is_some_and(|mode| mode["mode"] == "infer_types");
     match &schema["additionalProperties"] {
@@ -96,32 +103,41 @@ fn declared_child(schema: &Value, root: &Arc<Value>, name: &str, enforced: bool)
     }
 }
 
-/// The schema of `name` in `properties`, `patternProperties`, or in a schema that this one is combined with or refers to.
-fn find_property<'a>(schema: &'a Value, root: &'a Value, name: &str, depth: usize) -> Option<&'a Value> {
+/// The schemas of `name` in `properties` or `patternProperties`, and in those that hold beside this one. Of alternatives the
+/// first that declares it counts, where nothing else does.
+fn add_property<'a>(schema: &'a Value, root: &'a Value, name: &str, parts: &mut Vec<&'a Value>, depth: usize) {
     if depth > REFERENCES_MAX {
-        return None;
-    }
-    if let Some(property) = schema.get("properties").and_then(|properties| properties.get(name)) {
-        return Some(property);
+        return;
     }
     let patterns = schema.get("patternProperties").and_then(Value::as_object);
-    let by_pattern = patterns.and_then(|patterns| {
+    let by_pattern = || {
         let matches = |pattern: &str| regex::Regex::new(pattern).is_ok_and(|regex| regex.is_match(name));
-        patterns.iter().find(|(pattern, _)| matches(pattern)).map(|(_, property)| property)
-    });
-    if by_pattern.is_some() {
-        return by_pattern;
+        patterns?.iter().find(|(pattern, _)| matches(pattern)).map(|(_, property)| property)
+    };
+    let known = parts.len();
+    parts.extend(schema.get("properties").and_then(|properties| properties.get(name)).or_else(by_pattern));
+    for part in held_beside(schema, root) {
+        add_property(part, root, name, parts, depth + 1);
     }
-    combined_with(schema, root).find_map(|part| find_property(part, root, name, depth + 1))
+    for part in alternatives(schema) {
+        if parts.len() > known {
+            return;
+        }
+        add_property(part, root, name, parts, depth + 1);
+    }
 }
 
-/// The schemas that apply to the same value as this one.
-fn combined_with<'a>(schema: &'a Value, root: &'a Value) -> impl Iterator<Item = &'a Value> {
-    let lists = ["allOf", "anyOf", "oneOf"].into_iter().filter_map(|keyword| schema.get(keyword)?.as_array());
-    lists.flatten().chain(referenced(schema, root))
+/// The schemas that hold for the same value as this one.
+fn held_beside<'a>(schema: &'a Value, root: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let parts = schema.get("allOf").and_then(Value::as_array);
+    parts.into_iter().flatten().chain(referenced(schema, root))
 }
 
-/// As `find_property` finds them.
+fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
+    ["anyOf", "oneOf"].into_iter().filter_map(|keyword| schema.get(keyword)?.as_array()).flatten()
+}
+
+/// As `add_property` finds them.
 fn add_names(schema: &Value, root: &Value, names: &mut Vec<String>, depth: usize) {
     if depth > REFERENCES_MAX {
         return;
@@ -131,7 +147,7 @@ fn add_names(schema: &Value, root: &Value, names: &mut Vec<String>, depth: usize
             names.push(name.clone());
         }
     }
-    for part in combined_with(schema, root) {
+    for part in held_beside(schema, root).chain(alternatives(schema)) {
         add_names(part, root, names, depth + 1);
     }
 }
@@ -140,17 +156,24 @@ fn referenced<'a>(schema: &Value, root: &'a Value) -> Option<&'a Value> {
     root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
 }
 
-/// A schema with the keywords of those that it refers to; its own go first.
+/// A schema with the keywords of those that hold beside it; its own go first.
 fn with_references(schema: &Value, root: &Value) -> Value {
-    let (mut all, mut next) = (schema.clone(), referenced(schema, root));
-    for _ in 0..REFERENCES_MAX {
-        let (Some(target), Some(keywords)) = (next, all.as_object_mut()) else { break };
-        for (keyword, value) in target.as_object().into_iter().flatten() {
+    let mut all = schema.clone();
+    add_keywords(&mut all, schema, root, 0);
+    all
+}
+
+fn add_keywords(all: &mut Value, schema: &Value, root: &Value, depth: usize) {
+    if depth > REFERENCES_MAX {
+        return;
+    }
+    for part in held_beside(schema, root) {
+        let Some(keywords) = all.as_object_mut() else { return };
+        for (keyword, value) in part.as_object().into_iter().flatten() {
             keywords.entry(keyword.clone()).or_insert_with(|| value.clone());
         }
-        next = referenced(target, root);
+        add_keywords(all, part, root, depth + 1);
     }
-    all
 }
 
 /// A property as its values are seen: references followed, and an array's elements under the array's keywords.
