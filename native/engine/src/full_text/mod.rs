@@ -50,6 +50,6 @@ pub(crate) use aggregate::aggregate_documents;
 pub(crate) use errors::damaged;
 pub(crate) use query::{
     Deadline, Explained, Keys, RangeView, check_filters, explain_hits, filter_bits, filter_name, is_filtered,
-    open_views, query_pool, query_until, query_views,
+    nothing_in_time, open_views, query_pool, query_until, query_views,
 };
 pub(crate) use segment_columns::SegmentColumns;

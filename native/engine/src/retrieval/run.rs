@@ -16,7 +16,7 @@ use super::ranges::{DocLocation, Ranges, by_key};
 use crate::error::EngineError;
 use crate::full_text::{
     self, CancelFlag, Deadline, Hit, Hits, Keys, Pruner, QueryPlan, Strategy, TextIndex, aggregate_documents,
-    is_filtered,
+    is_filtered, nothing_in_time,
 };
 
 /// The answer of `plan` over the ranges of a table. `texts`: the text index of each range. `vectors`: for each leg its
@@ -60,9 +60,7 @@ pub fn query_until(
     let ranges = Ranges::of(texts, plan, deadline);
     let found = ranges.and_then(|ranges| retrieve(Arc::new(ranges), plan, vectors, query_vectors, deadline));
     let mut hits = match found {
-        Err(error) if plan.allows_partial && deadline.is_end_of_time(&error) => {
-            Ok(Hits { is_partial: true, ..Hits::default() })
-        }
+        Err(error) if plan.allows_partial && deadline.is_end_of_time(&error) => nothing_in_time(plan, deadline),
         outcome => outcome,
     }?;
     hits.took_micros = started.elapsed().as_micros() as u64;

@@ -24,7 +24,7 @@ pub(crate) use run::open_views::open_views;
 pub(crate) use run::ordered::key_order::Keys;
 pub(crate) use run::pool::query_pool;
 pub(crate) use run::range_view::RangeView;
-pub(crate) use run::search::{query_until, query_views};
+pub(crate) use run::search::{nothing_in_time, query_until, query_views};
 pub(super) use terms::docs_by_string::DocsByString;
 pub(super) use terms::exact_docs::ExactDocs;
 pub(super) use terms::levenshtein::{FuzzyWord, NearWalker, fuzzy_words};

@@ -45,9 +45,7 @@ pub fn query(indexes: &[Arc<TextIndex>], plan: &QueryPlan, cancel: &CancelFlag) 
 pub fn query_until(indexes: &[Arc<TextIndex>], plan: &QueryPlan, deadline: &Deadline) -> Result<Hits, EngineError> {
     let started = Instant::now();
     let views = match open_views(indexes, plan, deadline) {
-        Err(error) if plan.allows_partial && plan.aggregations.is_none() && deadline.is_end_of_time(&error) => {
-            return Ok(Hits { is_partial: true, ..Hits::default() });
-        }
+        Err(error) if plan.allows_partial && deadline.is_end_of_time(&error) => return nothing_in_time(plan, deadline),
         views => views?,
     };
     views.iter().try_for_each(|view| check_order(&view.index, plan))?;
@@ -61,6 +59,15 @@ pub fn query_until(indexes: &[Arc<TextIndex>], plan: &QueryPlan, deadline: &Dead
         hits.explanations = json.map_err(|error| EngineError::internal(format!("explanation: {error}")))?;
     }
     hits.took_micros = started.elapsed().as_micros() as u64;
+    Ok(hits)
+}
+
+/// The answer of a query whose time was over before it looked at anything, with the aggregations of no documents.
+pub fn nothing_in_time(plan: &QueryPlan, deadline: &Deadline) -> Result<Hits, EngineError> {
+    let mut hits = Hits { is_partial: true, ..Hits::default() };
+    if let Some(aggregations) = &plan.aggregations {
+        hits.aggregations = aggregate(&[], plan, aggregations, deadline)?.json;
+    }
     Ok(hits)
 }
 
