@@ -37,6 +37,7 @@ const schema = {
         type: 'object',
         properties: {
           blurb: { type: 'string', 'x-service-types': ['text'] },
+          code: { type: 'string' },
           spot: { 'x-service-types': ['geopoint'] },
         },
       },
@@ -160,11 +161,34 @@ describe.each([1, 4])('aggregations over %d ranges', (num_shards) => {
     expect(await counts(tags, { full_text_search: { query: 'nothing' } })).toHaveLength(5);
   });
 
-  test('terms of text that has no whole values are refused', async () => {
-    const request = { aggregations: { words: { type: 'terms', field: 'blurb' } } };
-    const { status, body } = await server.send('POST', `${table}/query`, request);
-    expect({ status, body }).toMatchObject({ status: 400, body: { code: 'invalid_query' } });
-    expect(JSON.stringify(body)).toContain('\\"blurb\\" is declared as analysed text only');
+  const calendar_interval = 'month';
+  const ranges = [{ name: 'all' }];
+  test.each([
+    ['blurb', 'whole values', { type: 'terms' }],
+    ['blurb', 'whole values', { type: 'count' }],
+    ['spot', 'whole values', { type: 'cardinality' }],
+    ['code', 'dates', { type: 'date_histogram', calendar_interval }],
+    ['code', 'dates', { type: 'date_range', date_ranges: ranges }],
+    ['code', 'numbers or dates', { type: 'avg' }],
+    ['_timestamp', 'numbers', { type: 'histogram', interval: 1 }],
+    ['code', 'numbers', { type: 'range', ranges }],
+    ['code', 'places', { type: 'geohash_grid' }],
+    ['blurb', 'places', { type: 'geo_distance', origin: '52,13', distance_ranges: ranges }],
+  ])('of "%s", which is declared without %s, they are refused', async (field, kind, aggregation) => {
+    const nested = { minutes: { type: 'terms', field: 'minutes', sub_aggregations: { a: { ...aggregation, field } } } };
+    for (const aggregations of [{ a: { ...aggregation, field } }, nested]) {
+      const { status, body } = await server.send('POST', `${table}/query`, { aggregations });
+      const message = expect.stringContaining(`"a": "${field}" is declared without ${kind}`);
+      expect({ status, body }).toMatchObject({ status: 400, body: { code: 'invalid_query', message } });
+    }
+  });
+
+  test('of what the schema does not declare they are empty where there are no such values', async () => {
+    for (const field of ['title', 'no.such.field']) {
+      expect(await counts({ type: 'date_histogram', field, calendar_interval })).toEqual([]);
+      expect(await counts({ type: 'geohash_grid', field })).toEqual([]);
+      expect(await aggregate({ type: 'sum', field })).toEqual({ value: 0 });
+    }
   });
 
   test('ranges, empty ones too', async () => {
@@ -347,6 +371,14 @@ describe.each([1, 4])('aggregations over %d ranges', (num_shards) => {
     const aggregations = { a: { type: 'histogram', field: 'minutes', interval: 0.001 } };
     const { status, body } = await server.send('POST', `${table}/query`, { aggregations });
     expect({ status, body }).toMatchObject({ status: 400, body: { code: 'limit_exceeded' } });
+  });
+
+  test('a number that no interval holds is named in short', async () => {
+    await server.send('POST', `${table}-far`, {});
+    await server.send('POST', `${table}-far/batch`, { inserts: { a: { n: 1e300 } }, sync_level: 'full_text' });
+    const aggregations = { a: { type: 'histogram', field: 'n', interval: 0.5 } };
+    const { body } = await server.send('POST', `${table}-far/query`, { aggregations });
+    expect(body.message).toBe('a histogram with the interval 0.5 cannot place 1e300');
   });
 
   test('algebraic joins are not built', async () => {

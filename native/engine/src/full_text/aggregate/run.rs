@@ -19,7 +19,7 @@ use super::render::render;
 use crate::error::EngineError;
 use crate::full_text::errors::tantivy_failed;
 use crate::full_text::fields::KEY;
-use crate::full_text::plan::{Aggregation, AggregationKind, AggregationPlan, Background};
+use crate::full_text::plan::{Aggregation, AggregationKind, AggregationPlan, Background, Taken};
 use crate::full_text::plan::{Node, QueryPlan};
 use crate::full_text::query::{
     BitsQuery, Deadline, IndexFields, RangeView, Visible, check_field, filtered_query, query_pool,
@@ -119,21 +119,33 @@ fn aggregate_matches(
     Ok(Aggregated { json: answer.to_string(), total, is_partial, counted })
 }
 
-/// Refuses paths that are not indexed, and those whose strings have no exact form where whole values are asked for.
+/// Refuses paths that are not indexed, and those that the schema declares without values of the kind that is aggregated.
 fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineError> {
     for aggregation in list {
-        let fields = aggregation.of.fields();
-        fields.iter().try_for_each(|field| check_field(index, field))?;
-        let has_only_text = |field: &&String| field.as_str() != KEY && index.mapping.facts_of(field).has_only_text;
-        if let Some(field) = fields.iter().find(has_only_text).filter(|_| aggregation.of.takes_strings()) {
-            return Err(EngineError::new(
-                "invalid_query",
-                format!(
-                    "aggregation \"{}\": \"{field}\" is declared as analysed text only and has no whole values; \
-                     add \"keyword\" to its types",
-                    aggregation.name
-                ),
-            ));
+        for field in aggregation.of.fields() {
+            check_field(index, field)?;
+            let holds = index.mapping.facts_of(field).holds;
+            let has_values = holds.strings || holds.numbers || holds.dates || holds.booleans;
+            let (is_held, kind, types) = match aggregation.of.takes() {
+                _ if field == KEY => continue,
+                Taken::Values => (has_values, "whole values", "\"keyword\""),
+                Taken::ValuesAndPoints => (has_values || holds.points, "whole values", "\"keyword\""),
+                Taken::Numbers => (holds.numbers, "numbers", "\"numeric\""),
+                Taken::NumbersAndDates => {
+                    (holds.numbers || holds.dates, "numbers or dates", "\"numeric\" or \"datetime\"")
+                }
+                Taken::Dates => (holds.dates, "dates", "\"datetime\""),
+                Taken::Points => (holds.points, "places", "\"geopoint\""),
+            };
+            if !is_held {
+                return Err(EngineError::new(
+                    "invalid_query",
+                    format!(
+                        "aggregation \"{}\": \"{field}\" is declared without {kind}; add {types} to its types",
+                        aggregation.name
+                    ),
+                ));
+            }
         }
         check_all(index, &aggregation.sub)?;
     }

@@ -18,6 +18,21 @@ pub struct ExactPath {
     pub types: Option<Arc<ExactTypes>>,
 }
 
+/// The kinds of values that documents may hold at a path, as the schema says; all of them where it says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldKinds {
+    /// Whole ones.
+    pub strings: bool,
+    pub numbers: bool,
+    pub dates: bool,
+    pub booleans: bool,
+    pub points: bool,
+}
+
+impl HeldKinds {
+    pub const ALL: Self = Self { strings: true, numbers: true, dates: true, booleans: true, points: true };
+}
+
 /// The rules of the strings at a path, over all document types.
 #[derive(Debug)]
 pub struct PathFacts {
@@ -42,6 +57,8 @@ pub struct PathFacts {
     pub is_never_indexed: bool,
     /// Documents may hold strings here, but only as analysed words.
     pub has_only_text: bool,
+    /// The values that aggregations may find here.
+    pub holds: HeldKinds,
     /// The strings of some documents have no column.
     pub may_lack_values: bool,
     /// Some documents hold words. A derived field, such as `title._2gram`, has no rules of its own and counts as such.
@@ -88,6 +105,7 @@ mod tests {
             is_left_out: false,
             is_never_indexed: false,
             has_only_text: false,
+            holds: HeldKinds::ALL,
             may_lack_values: false,
             may_have_words: false,
             allows_typo: true,

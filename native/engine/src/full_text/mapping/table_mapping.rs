@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::cursor::SchemaCursor;
 use super::exact_types::ExactTypes;
-use super::path_facts::{ExactPath, KnownPaths, PathFacts};
+use super::path_facts::{ExactPath, HeldKinds, KnownPaths, PathFacts};
 use super::property::any_in_all;
-use super::rule::{ALL, DERIVED_SUFFIXES, FieldRule, KEYWORD_SUFFIX, WHOLE_BYTES_MAX, can_be_indexed};
+use super::rule::{ALL, DERIVED_SUFFIXES, FieldRule, GeoForm, KEYWORD_SUFFIX, WHOLE_BYTES_MAX, can_be_indexed};
 use super::templates::{DetectedType, Template};
 use crate::full_text::analysis::Analyzer;
 use crate::full_text::fields::KEY;
@@ -202,6 +202,7 @@ impl TableMapping {
             is_left_out: self.is_left_out(path),
             is_never_indexed: is_never_indexed(path),
             has_only_text: has_words && !has_values && exact_paths.is_empty(),
+            holds: self.held_kinds(path, &rules),
             may_lack_values: rules.iter().any(|rule| rule.words_only),
             may_have_words: has_words || rules.is_empty(),
             allows_typo: self.allows_typo(path),
@@ -221,6 +222,28 @@ impl TableMapping {
             rules.truncate(self.types.len());
         }
         rules.into_iter().map(|(rule, _)| rule).collect()
+    }
+
+    /// `rules`: those of its whole strings. Of the values of an object, a derived path and the key they say nothing.
+    fn held_kinds(&self, path: &str, rules: &[FieldRule]) -> HeldKinds {
+        if !rules.iter().any(FieldRule::is_indexed) {
+            return HeldKinds::ALL;
+        }
+        let any = |detected, is_held: fn(&FieldRule) -> bool| {
+            (0..rules.len()).any(|document_type| is_held(&self.rule_of_type(document_type, path, detected).0))
+        };
+        // Undeclared points are objects, of which no rule speaks.
+        let may_be_point = |document_type| {
+            let (rule, is_declared) = self.rule_of_type(document_type, path, DetectedType::String);
+            rule.geo == GeoForm::Points || !is_declared || !rule.is_indexed()
+        };
+        HeldKinds {
+            strings: any(DetectedType::String, |rule| rule.exact),
+            numbers: any(DetectedType::Number, |rule| rule.number),
+            dates: any(DetectedType::Date, |rule| rule.date),
+            booleans: any(DetectedType::Boolean, |rule| rule.boolean),
+            points: (0..rules.len()).any(may_be_point),
+        }
     }
 
     fn has_whole(&self, document_type: usize, path: &str) -> bool {

@@ -120,10 +120,29 @@ impl AggregationKind {
         }
     }
 
-    /// Whether whole strings are asked for.
-    pub fn takes_strings(&self) -> bool {
-        matches!(self, Self::Terms { .. } | Self::SignificantTerms { .. } | Self::Cardinality { .. })
+    /// The values that are aggregated.
+    pub fn takes(&self) -> Taken {
+        match self {
+            Self::Terms { .. } | Self::SignificantTerms { .. } | Self::Cardinality { .. } => Taken::Values,
+            Self::Count { .. } => Taken::ValuesAndPoints,
+            Self::Numbers { .. } => Taken::NumbersAndDates,
+            Self::Range { .. } | Self::Histogram { .. } => Taken::Numbers,
+            Self::DateRange { .. } | Self::DateHistogram { .. } => Taken::Dates,
+            Self::GeohashGrid { .. } | Self::GeoDistance { .. } => Taken::Points,
+        }
     }
+}
+
+/// The kinds of values that an aggregation takes, of those that documents hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Whole strings, numbers, dates and booleans.
+    Values,
+    ValuesAndPoints,
+    Numbers,
+    NumbersAndDates,
+    Dates,
+    Points,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ mod query_plan;
 
 pub use aggregation::{
     Aggregation, AggregationKind, AggregationPlan, Background, CalendarInterval, CardinalityMode, DateBounds,
-    NumberBounds, NumberMetric, SignificanceAlgorithm,
+    NumberBounds, NumberMetric, SignificanceAlgorithm, Taken,
 };
 pub use legs::{Fusion, Leg, LegKind, Pruner, Strategy};
 pub use node::{ALL_FIELDS, Automatic, Fuzziness, Node, Operator, RangeKind, ShapeRelation, TermValue, WeightedField};

@@ -166,7 +166,7 @@ impl KeySource {
                 for (position, number) in numbers.positions.iter().zip(&numbers.values) {
                     let intervals = number / *interval;
                     if intervals.abs() > INTERVALS_MAX {
-                        let message = format!("a histogram with the interval {interval} cannot place {number}");
+                        let message = format!("a histogram with the interval {interval:?} cannot place {number:?}");
                         return Err(EngineError::new("limit_exceeded", message));
                     }
                     let towards_zero = intervals as i64;
