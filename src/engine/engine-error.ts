@@ -48,8 +48,12 @@ function isPanic(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code === 'engine_panic';
 }
 
+/** Failures whose indexes have been looked at: they say nothing of those of another table in the same query. */
+const settled = new WeakSet<object>();
+
 /** The engine has failed at something that it must be able to do: files that do not hold what they should are a cause. */
 export function isEngineFault(error: unknown): boolean {
+  if (error instanceof Error && settled.has(error)) return false;
   return isPanic(error) || error instanceof EngineAssertionError || error instanceof IndexFaultError;
 }
 
@@ -58,6 +62,13 @@ export function isEngineFault(error: unknown): boolean {
  * cannot carry it out.
  */
 export function searchFailure(error: unknown): unknown {
+  const failure = shownFailure(error);
+  if (failure instanceof Error) settled.add(failure);
+  return failure;
+}
+
+function shownFailure(error: unknown): unknown {
+  if (error instanceof Error && settled.has(error)) return error;
   if (error instanceof IndexFaultError) {
     const message = 'an index is damaged, and built again from the documents; try again shortly';
     return new ServiceError('unavailable', message, { cause: error });

@@ -1,5 +1,6 @@
-import { expect, test } from 'bun:test';
+import { expect, spyOn, test } from 'bun:test';
 import { nativeAddon } from '../../src/engine/native-addon.ts';
+import { IndexedRange } from '../../src/indexing/indexed-range.ts';
 import { until } from '../support/fault/until.ts';
 import { hitKeys, startTestServer } from '../support/test-server.ts';
 
@@ -29,6 +30,37 @@ test('a query whose index is replaced before the engine has it is answered by th
     expect([answer.status, hitKeys(answer), timesMs.length]).toEqual([200, ['a'], 2]);
     // The second attempt has what the first has left.
     expect(timesMs[1]).toBeLessThan(timesMs[0] ?? 0);
+  } finally {
+    addon.query = query;
+  }
+});
+
+test('a failure at the right side of a join is looked for in the indexes of that side alone', async () => {
+  await using server = await startTestServer();
+  const schema = { document_schemas: { row: { schema: { properties: { of: { type: 'integer' } } } } } };
+  const rows = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`r${at}`, { of: at }]));
+  for (const [table, inserts] of Object.entries({ left: { l: { of: 7 } }, right: rows })) {
+    await server.send('POST', `/db/v1/tables/${table}`, { schema });
+    await server.send('POST', `/db/v1/tables/${table}/batch`, { inserts, sync_level: 'full_text' });
+  }
+  const addon = nativeAddon() as { query: (...parts: unknown[]) => unknown };
+  const { query } = addon;
+  const looked: number[] = [];
+  using searchFailed = spyOn(IndexedRange.prototype, 'searchFailed');
+  searchFailed.mockImplementation(async function (this: IndexedRange) {
+    looked.push(this.rangeId);
+    return true;
+  });
+  addon.query = (...parts) => {
+    if (!String(parts[2]).includes('"value":7')) return query(...parts);
+    throw Object.assign(new Error('provoked'), { code: 'engine_panic' });
+  };
+  try {
+    const join = { right_table: 'right', on: { left_field: 'of', right_field: 'of' }, strategy_hint: 'index_lookup' };
+    const answer = await server.send('POST', '/db/v1/tables/left/query', { join });
+    expect(answer).toMatchObject({ status: 500, body: { code: 'engine_panic' } });
+    expect(looked.length).toBeGreaterThan(0);
+    expect(new Set(looked).size).toBe(1);
   } finally {
     addon.query = query;
   }
