@@ -8,18 +8,23 @@ interface Answer {
   responses: { hits: { hits: { _id: string; _source: Record<string, unknown> }[] } }[];
 }
 
+const long = 'k'.repeat(2_800);
+
 test('foreign tables of MariaDB: joins, filters, and a statement that takes too long', async () => {
   await using database = await MariaDb.start();
   await database.execute(
     'CREATE TABLE people (id int PRIMARY KEY, name varchar(50), age smallint, balance decimal(12, 2), `odd ``name` text)',
     "INSERT INTO people VALUES (1, 'Ada', 36, 10.50, 'x'), (2, 'Bob', NULL, 0, NULL), (3, 'Cleo', 50, 99.99, 'y')",
+    'CREATE TABLE big (id bigint unsigned PRIMARY KEY, more bigint, exact decimal(30, 10), name varchar(2900))',
+    `INSERT INTO big VALUES (18446744073709551615, 9007199254740993, 12345678901234567890.5, '${long}')`,
+    `INSERT INTO big VALUES (9007199254740992, 9007199254740992, 0.5, '${long}x')`,
     'CREATE VIEW slow AS SELECT 1 AS id, SLEEP(20) AS name',
   );
   const file = `
 connections:
   crm:
     kind: database
-    database: {provider: mysql, dsn: "${database.url}", tables: [people, slow], statement_timeout_ms: 1000}
+    database: {provider: mysql, dsn: "${database.url}", tables: [people, slow, big], statement_timeout_ms: 1000}
 `;
   await using server = await startTestServer({ file });
   await server.send('POST', '/db/v1/tables/visits');
@@ -44,6 +49,22 @@ connections:
   expect(await rows({})).toEqual(both);
   expect(await rows({ on: { left_field: 'person', right_field: 'id' } })).toEqual(both);
   expect(await rows({ strategy_hint: 'broadcast' })).toEqual(both);
+  const values = ['18446744073709551615', '9007199254740993', '12345678901234567890.5000000000', long];
+  const wanted = { w: { values } };
+  await server.send('POST', '/db/v1/tables/wants', {});
+  await server.send('POST', '/db/v1/tables/wants/batch', { inserts: wanted, sync_level: 'full_index' });
+  for (const right_field of ['_id', 'id', 'more', 'exact', 'name']) {
+    for (const strategy_hint of ['broadcast', 'index_lookup']) {
+      const { body } = await server.send('POST', '/db/v1/query', {
+        table: 'wants',
+        join: { right_table: 'p', on: { left_field: 'values', right_field }, strategy_hint },
+        foreign_sources: { p: { connection: 'crm', table: 'big' } },
+        fields: ['p._id'],
+      });
+      const found = [{ _source: { 'p._id': '18446744073709551615' } }];
+      expect([right_field, body]).toMatchObject([right_field, { responses: [{ hits: { hits: found } }] }]);
+    }
+  }
   const filtered = (filter_query: object) => rows({ right_filters: { filter_query } });
   expect(await filtered({ range: { age: { gt: 35.5, lt: 40 } } })).toEqual([['b', 'Ada']]);
   expect(await filtered({ bool: { must_not: [{ term: { age: 36 } }] } })).toEqual([['a', 'Cleo']]);

@@ -11,7 +11,7 @@ import { invalidQuery } from '../nodes/query-members.ts';
 import type { PlanNode } from '../plan/plan-nodes.ts';
 import type { RequestedPage } from '../request/query-page.ts';
 import type { ForeignSource } from './foreign-request.ts';
-import { SqlWriter } from './sql-filter.ts';
+import { isHeld, SqlWriter } from './sql-filter.ts';
 
 interface ForeignTableDeps {
   readonly database: ForeignDatabase;
@@ -159,6 +159,5 @@ function jsonOf(value: unknown, kind: ForeignColumn['kind']): unknown {
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
   if ((kind !== 'number' && kind !== 'integer') || typeof value !== 'string') return value ?? null;
   const number = Number(value);
-  const isHeld = Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number));
-  return isHeld ? number : value;
+  return isHeld(number) ? number : value;
 }

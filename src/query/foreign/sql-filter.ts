@@ -58,7 +58,7 @@ export class SqlWriter {
     const column = this.#column(field);
     const isFraction = (value: unknown) => typeof value === 'number' && !Number.isSafeInteger(value);
     const fitting = values.filter(
-      (value) => mayHave(column, value) && !(column.kind === 'integer' && isFraction(value)),
+      (value) => this.#mayHave(column, value) && !(column.kind === 'integer' && isFraction(value)),
     );
     if (fitting.length === 0) return none;
     return `${this.columnName(column.name)} IN (${fitting.map((value) => this.#fitting(column, value)).join(', ')})`;
@@ -72,7 +72,7 @@ export class SqlWriter {
       const numbers = keys.filter((key) => integer.test(key) || fraction.test(key));
       return this.isOneOf(
         '_id',
-        numbers.map((key) => (isLong(key) ? key : Number(key))),
+        numbers.map((key) => (decimal.test(key) && !isHeld(Number(key)) ? key : Number(key))),
       );
     }
     return keys.length === 0 ? none : `${this.#keyText()} IN (${keys.map((key) => this.value(key)).join(', ')})`;
@@ -123,7 +123,7 @@ export class SqlWriter {
     ] as const;
     const conditions = bounds.flatMap(([operator, bound]) => {
       if (bound === undefined) return [];
-      if (!mayHave(column, bound)) return [none];
+      if (!this.#mayHave(column, bound)) return [none];
       const value = column.kind === 'integer' && typeof bound === 'number' ? wholeBound(operator, bound) : bound;
       return [`${this.columnName(column.name)} ${operator} ${this.#fitting(column, value)}`];
     });
@@ -142,6 +142,16 @@ export class SqlWriter {
       }
     }
     return conditions.length === 0 ? all : `(${conditions.join(' AND ')})`;
+  }
+
+  /** Rows show a number as a text where a number of ours does not hold all of its digits. */
+  #mayHave({ kind }: ForeignColumn, value: string | number | boolean): boolean {
+    if (kind === 'other') return true;
+    if (kind === 'text') return typeof value === 'string';
+    if (kind === 'boolean') return typeof value === 'boolean';
+    if (typeof value !== 'string') return typeof value === 'number';
+    if (kind === 'number') return decimal.test(value) && !isHeld(Number(value));
+    return isLong(value) || (this.#dialect === 'mysql' && isLongUnsigned(value));
   }
 
   #column(field: string): ForeignColumn {
@@ -167,21 +177,26 @@ function fieldOf(field: string | undefined): string {
   throw invalidQuery('filter_query', 'a foreign table can only be asked about columns: name a "field"');
 }
 
-function mayHave({ kind }: ForeignColumn, value: string | number | boolean): boolean {
-  if (kind === 'other') return true;
-  if (kind === 'text') return typeof value === 'string';
-  if (kind === 'boolean') return typeof value === 'boolean';
-  return typeof value === 'number' || (typeof value === 'string' && isLong(value));
-}
-
 /** Numbers as keys are written. */
-const integer = /^(?:0|-?[1-9]\d{0,18})$/;
+const integer = /^(?:0|-?[1-9]\d{0,19})$/;
 const fraction = /^-?\d+(?=[.e])(?:\.\d+)?(?:e[+-]\d+)?$/;
 
-/** Whether a text is an integer beyond 2^53, of 64 bits at most: rows show those as texts. */
+const decimal = /^-?\d+(?:\.\d+)?$/;
+
+/** Whether a text is an integer beyond 2^53, of 64 bits at most. */
 function isLong(text: string): boolean {
   if (!integer.test(text) || Number.isSafeInteger(Number(text))) return false;
   return BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+}
+
+function isLongUnsigned(text: string): boolean {
+  if (!integer.test(text) || Number.isSafeInteger(Number(text))) return false;
+  return BigInt.asUintN(64, BigInt(text)) === BigInt(text);
+}
+
+/** Whether a number holds what a database has as text. */
+export function isHeld(number: number): boolean {
+  return Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number));
 }
 
 /** The whole number that bounds whole numbers as this one does; by its digits where it is beyond 2^53. */
