@@ -12,6 +12,7 @@ beforeAll(async () => {
   server = await startTestServer();
   const left = { type: 'string', 'x-service-index': false };
   const body = { type: 'string', 'x-service-types': ['text'] };
+  const [code, place] = [{ type: 'string' }, { 'x-service-types': ['geopoint'] }];
   const note = {
     type: 'object',
     properties: {
@@ -22,10 +23,12 @@ beforeAll(async () => {
       person: { type: 'object', properties: { name: { type: 'string' } } },
       sometimes: left,
       tags: { type: 'array' },
+      code,
+      place,
       pair: { type: 'array', prefixItems: [{ type: 'string' }, { type: 'integer' }] },
     },
   };
-  const other = { type: 'object', properties: { secret: left, body, scan: left, closed: left } };
+  const other = { type: 'object', properties: { secret: left, body, scan: left, closed: left, code, place } };
   const document_schemas = { note: { schema: note }, other: { schema: other } };
   await server.send('POST', '/db/v1/tables/notes', { schema: { default_type: 'note', document_schemas } });
   const indexes = { v: { type: 'embeddings', external: true, dimension: 2 } };
@@ -81,6 +84,27 @@ test('a range leaves out nothing by a field of words alone, and is refused; its 
   expect([status, body.message]).toEqual([400, expect.stringContaining('"body" is indexed by its words alone')]);
   expect(await found({ range: { body: { gte: 'a' } } })).toEqual([]);
   expect(await found(without({ match: { body: 'some' } }).filter_query)).toEqual(['b']);
+});
+
+test('a range of numbers or dates leaves out nothing by a field that is declared without any, and is refused', async () => {
+  const nodes = {
+    numbers: { field: 'code', min: 1 },
+    dates: { field: 'code', start: '2024-01-01' },
+  };
+  for (const [kind, node] of Object.entries(nodes)) {
+    expect(await found(node)).toEqual([]);
+    for (const request of [{ exclusion_query: node }, { filter_query: { bool: { must_not: [node] } } }]) {
+      const { status, body } = await ask(request);
+      expect([status, body.message]).toEqual([400, expect.stringContaining(`"code" is indexed without ${kind}`)]);
+    }
+  }
+  const { body } = await ask({ exclusion_query: { field: 'person.age', min: 1 } });
+  expect(body.responses[0].hits.hits).toHaveLength(2);
+});
+
+test('an order by places is refused', async () => {
+  const { status, body } = await ask({ order_by: [{ field: 'place' }] });
+  expect([status, body.message]).toEqual([400, '"place" is declared without values to order by']);
 });
 
 test('a condition on such a field finds nothing, as the schema says', async () => {

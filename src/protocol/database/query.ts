@@ -241,7 +241,8 @@ export const queryRequest = Type.Object(
       Type.Integer({
         minimum: 0,
         description:
-          'When it is over, what was found by then is answered as `partial`. At most the bound of the server; 0 is answered 504.',
+          'When it is over, what was found by then is answered as `partial`. `wait_for_index_ms` and repeated searches are a part ' +
+          'of it. At most the bound of the server; 0 is answered 504.',
       }),
     ),
     wait_for_index_ms: Type.Optional(

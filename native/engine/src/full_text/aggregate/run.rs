@@ -125,7 +125,7 @@ fn check_all(index: &IndexFields, list: &[Aggregation]) -> Result<(), EngineErro
         for field in aggregation.of.fields() {
             check_field(index, field)?;
             let holds = index.mapping.facts_of(field).holds;
-            let has_values = holds.strings || holds.numbers || holds.dates || holds.booleans;
+            let has_values = holds.has_values();
             let (is_held, kind, types) = match aggregation.of.takes() {
                 _ if field == KEY => continue,
                 Taken::Values => (has_values, "whole values", "\"keyword\""),

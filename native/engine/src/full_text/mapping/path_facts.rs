@@ -31,6 +31,11 @@ pub struct HeldKinds {
 
 impl HeldKinds {
     pub const ALL: Self = Self { strings: true, numbers: true, dates: true, booleans: true, points: true };
+
+    /// Any but points.
+    pub fn has_values(self) -> bool {
+        self.strings || self.numbers || self.dates || self.booleans
+    }
 }
 
 /// The rules of the strings at a path, over all document types.

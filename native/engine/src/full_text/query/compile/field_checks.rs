@@ -3,7 +3,7 @@
 use crate::error::EngineError;
 use crate::full_text::fields::KEY;
 use crate::full_text::mapping::WHOLE_BYTES_MAX;
-use crate::full_text::plan::{ALL_FIELDS, Node, QueryPlan, TermValue};
+use crate::full_text::plan::{ALL_FIELDS, Node, QueryPlan, RangeKind, TermValue};
 use crate::full_text::query::compile::clauses::invalid;
 use crate::full_text::query::compile::index_fields::IndexFields;
 
@@ -48,13 +48,17 @@ fn check_name(index: &IndexFields, field: &str) -> Result<(), EngineError> {
     Err(invalid(message))
 }
 
-/// Errors: `invalid_query` when `field` has words alone, and no value that lies between bounds.
-fn check_has_values(index: &IndexFields, field: &str) -> Result<(), EngineError> {
-    if !index.mapping.facts_of(field).has_only_text {
-        return Ok(());
-    }
+/// Errors: `invalid_query` when `field` has no value that lies between bounds of this kind.
+fn check_has_values(index: &IndexFields, field: &str, of: RangeKind) -> Result<(), EngineError> {
+    let facts = index.mapping.facts_of(field);
+    let how = match of {
+        _ if facts.has_only_text => "by its words alone",
+        RangeKind::Number if !facts.holds.numbers => "without numbers",
+        RangeKind::Date if !facts.holds.dates => "without dates",
+        _ => return Ok(()),
+    };
     Err(invalid(format!(
-        "\"{field}\" is indexed by its words alone, as the schema of the table says: no range can leave out documents by it"
+        "\"{field}\" is indexed {how}, as the schema of the table says: no range can leave out documents by it"
     )))
 }
 
@@ -100,9 +104,9 @@ fn check_node(index: &IndexFields, node: &Node, leaves_out: bool, is_asked: bool
         | Node::GeoShape { field, .. }
         | Node::BoolField { field, .. }
         | Node::Exists { field, .. } => check_field(field),
-        Node::Range { field, .. } => {
+        Node::Range { field, of, .. } => {
             check_field(field)?;
-            if leaves_out { check_has_values(index, field) } else { Ok(()) }
+            if leaves_out { check_has_values(index, field, *of) } else { Ok(()) }
         }
         Node::BoolPrefix { fields, .. } => {
             let mut named = fields.iter().filter(|each| each.field != ALL_FIELDS);

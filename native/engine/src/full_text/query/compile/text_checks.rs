@@ -32,16 +32,21 @@ pub fn check_text(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineErr
     ))
 }
 
-/// Errors: `invalid_query` when `plan` orders by a path whose values are not kept.
+/// Errors: `invalid_query` when `plan` orders by a path whose values are not kept, or which has places alone.
 pub fn check_order(index: &IndexFields, plan: &QueryPlan) -> Result<(), EngineError> {
-    let mut paths = plan.sort.iter().map(|sort| &sort.field).filter(|field| *field != KEY && *field != SCORE_FIELD);
-    paths.clone().try_for_each(|field| check_field(index, field))?;
-    match paths.find(|field| index.mapping.facts_of(field).may_lack_values) {
-        None => Ok(()),
-        Some(field) => Err(invalid(format!(
-            "\"{field}\" has no values to order by: its schema sets \"x-service-doc-values\" to false"
-        ))),
+    for field in plan.sort.iter().map(|sort| &sort.field).filter(|field| *field != KEY && *field != SCORE_FIELD) {
+        check_field(index, field)?;
+        let facts = index.mapping.facts_of(field);
+        if facts.may_lack_values {
+            return Err(invalid(format!(
+                "\"{field}\" has no values to order by: its schema sets \"x-service-doc-values\" to false"
+            )));
+        }
+        if !facts.holds.has_values() && !facts.may_have_words {
+            return Err(invalid(format!("\"{field}\" is declared without values to order by")));
+        }
     }
+    Ok(())
 }
 
 /// `by_words`: a condition on words may not compare whole values in their place; `beside`: the same of clauses that do not score.
