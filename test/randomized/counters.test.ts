@@ -35,7 +35,8 @@ const paths = ['n', 'tag', 'inner.flag', 'days'];
 const aggregations = Object.fromEntries(
   paths.flatMap((field) => [
     [`${field} terms`, { type: 'terms', field, size: 100 }],
-    [`${field} stats`, { type: 'stats', field }],
+    // Others are declared without numbers.
+    ...(['n', 'days'].includes(field) ? [[`${field} stats`, { type: 'stats', field }]] : []),
     [`${field} count`, { type: 'count', field }],
     [`${field} cardinality`, { type: 'cardinality', field }],
   ]),
