@@ -255,11 +255,7 @@ function extended({ hit, rights }: JoinedRow, right: RightRow | undefined): Join
   return { hit, rights: [...rights, right] };
 }
 
-function hashOf(
-  rows: readonly RightRow[],
-  field: string,
-  nameOf: (value: Scalar) => string,
-): Map<string, RightRow[]> {
+function hashOf(rows: readonly RightRow[], field: string, nameOf: (value: Scalar) => string): Map<string, RightRow[]> {
   const byValue = new Map<string, RightRow[]>();
   for (const row of rows) {
     for (const name of new Set(rightValues(row, field).map(nameOf))) {
