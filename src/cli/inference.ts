@@ -10,6 +10,7 @@ import type { Verb, VerbContext } from './verb.ts';
 const defaultListen = '127.0.0.1:11433';
 /** Those of a server without storage, whose one port is that of `--listen`. */
 const inferenceOptions: OptionName[] = [
+  'allowInsecurePublicBind',
   'drainDeadlineMs',
   'logLevel',
   'logFormat',

@@ -83,9 +83,12 @@ describe('sundew inference serve', () => {
     );
   }
 
-  test('opens no storage, and stops when told to', async () => {
+  test.each([
+    ['127.0.0.1:0', []],
+    ['0.0.0.0:0', ['--allow-insecure-public-bind']],
+  ])('listens on %s with %p, opens no storage, and stops when told to', async (listen, flags) => {
     using directory = new TemporaryDirectory();
-    const child = start(directory.path, '127.0.0.1:0');
+    const child = start(directory.path, listen, ...flags);
     let log = '';
     for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
       log += text;
