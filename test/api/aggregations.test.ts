@@ -38,6 +38,7 @@ const schema = {
         properties: {
           blurb: { type: 'string', 'x-service-types': ['text'] },
           code: { type: 'string' },
+          at: { description: 'Where it is eaten.' },
           spot: { 'x-service-types': ['geopoint'] },
         },
       },

@@ -232,10 +232,11 @@ impl TableMapping {
         let any = |detected, is_held: fn(&FieldRule) -> bool| {
             (0..rules.len()).any(|document_type| is_held(&self.rule_of_type(document_type, path, detected).0))
         };
-        // Undeclared points are objects, of which no rule speaks.
+        // Undeclared points are objects, of which no rule speaks: where no types are named they may be there.
         let may_be_point = |document_type| {
             let (rule, is_declared) = self.rule_of_type(document_type, path, DetectedType::String);
-            rule.geo == GeoForm::Points || !is_declared || !rule.is_indexed()
+            let is_inferred = rule.exact && rule.number && rule.date && rule.boolean;
+            rule.geo == GeoForm::Points || !is_declared || is_inferred || !rule.is_indexed()
         };
         HeldKinds {
             strings: any(DetectedType::String, |rule| rule.exact),
