@@ -164,6 +164,11 @@ pub fn add_up_exactly(cursors: &[WordCursor<'_>]) -> bool {
     cursors.len() <= ADDED_IN_ANY_ORDER || cursors.iter().all(|cursor| most <= f64::from(cursor.least()) * EXACT_SUM)
 }
 
+/// The score of a document by all words in the order of the query, for words that do not add up exactly; documents ascend.
+pub fn score_in_order(cursors: &mut [WordCursor<'_>], doc: DocId) -> Score {
+    cursors.iter_mut().filter_map(|cursor| cursor.seek(doc)).map(f64::from).sum::<f64>() as Score
+}
+
 /// What no document with the word so often scores more than.
 pub fn most_of(most_by_frequency: &[Score; FREQUENCIES], frequency: u32) -> Score {
     most_by_frequency[(frequency.saturating_sub(1) as usize).min(FREQUENCIES - 1)]

@@ -26,9 +26,9 @@ use crate::full_text::query::words::phrase_walk::{PhraseMember, find_phrases};
 use crate::full_text::query::words::position_lists::PositionLists;
 use crate::full_text::query::words::rare_unions::{gather, gather_best};
 use crate::full_text::query::words::skip_data::SkipData;
-use crate::full_text::query::words::word_cursor::{BlockAhead, WordCursor, add_up_exactly};
+use crate::full_text::query::words::word_cursor::{BlockAhead, WordCursor, add_up_exactly, score_in_order};
 use crate::full_text::query::words::word_frequencies::SEEK_COST;
-use crate::full_text::query::words::word_seeks::{Sought, seek_any, seek_every};
+use crate::full_text::query::words::word_seeks::{Sought, WordSeeks};
 use crate::full_text::query::words::word_unions::unite;
 use crate::full_text::query::words::word_walks::{Visit, intersect, walk_one};
 use crate::full_text::segment_columns::SegmentColumns;
@@ -249,6 +249,32 @@ impl WordSearch {
         walk_one(cursor, threshold, deadline, visit)
     }
 
+    /// The words, where to look for each document of `bits` in them costs less than to read their postings.
+    pub fn seeks<'a>(
+        &'a self,
+        (segment, reader, columns): (usize, &SegmentReader, &SegmentColumns),
+        bits: &'a BitSet,
+        deadline: &Deadline,
+    ) -> Result<Option<WordSeeks<'a>>, EngineError> {
+        let every = match self.shape {
+            Shape::Any => false,
+            Shape::Every => true,
+            Shape::Phrase(_) => return Ok(None),
+        };
+        let found: Vec<&WordPostings> = self.words.iter().filter_map(|word| word.postings[segment].as_ref()).collect();
+        let is_hopeless = found.is_empty() || (every && found.len() < self.words.len());
+        let documents = found.iter().map(|found| u64::from(found.info.doc_freq));
+        if is_hopeless || bits.len() as u64 * SEEK_COST > read_of(every, documents) {
+            return Ok(None);
+        }
+        let cursors = || self.cursors(segment, reader, columns).map_err(tantivy_failed);
+        let sought = cursors()?;
+        let in_order = if add_up_exactly(&sought) { Vec::new() } else { cursors()? };
+        let wanted = (bits.len() as u64, reader.max_doc());
+        let words = Sought::of(sought, wanted, &columns.frequencies, deadline)?;
+        Ok(Some(WordSeeks::new(words, every, bits, in_order)))
+    }
+
     /// Visits the documents that `bits` hold, where they are known, and whose score exceeds `threshold`, which every visit
     /// raises. Where all are known before the first visit, the `wanted` best come first.
     pub fn for_each(
@@ -273,38 +299,27 @@ impl WordSearch {
             return find_phrases(&mut members, lets_through, threshold, deadline, visit);
         }
         if add_up_exactly(&cursors) {
-            return self.walk(cursors, (reader, columns, wanted), threshold, bits, deadline, visit);
+            return self.walk(cursors, (reader.max_doc(), wanted), threshold, bits, deadline, visit);
         }
-        // Matches are scored once more, in the order of the query; the best do not come first, since cursors do not go back.
+        // The best do not come first, since cursors do not go back.
         let mut in_order = self.cursors(segment, reader, columns).map_err(tantivy_failed)?;
-        self.walk(cursors, (reader, columns, 0), threshold, bits, deadline, &mut |doc, _| {
-            let of_words = in_order.iter_mut().filter_map(|cursor| cursor.seek(doc));
-            visit(doc, of_words.map(f64::from).sum::<f64>() as Score)
-        })
+        let mut rescored = |doc, _| visit(doc, score_in_order(&mut in_order, doc));
+        self.walk(cursors, (reader.max_doc(), 0), threshold, bits, deadline, &mut rescored)
     }
 
     /// Of one word or more, all of which the segment has.
     fn walk(
         &self,
         mut cursors: Vec<WordCursor<'_>>,
-        (reader, columns, wanted): (&SegmentReader, &SegmentColumns, usize),
+        (max_doc, wanted): (DocId, usize),
         threshold: Score,
         bits: Option<&BitSet>,
         deadline: &Deadline,
         visit: Visit<'_>,
     ) -> Result<(), EngineError> {
-        let max_doc = reader.max_doc();
         let every = matches!(self.shape, Shape::Every);
         let lets_through = |doc: DocId| bits.is_none_or(|bits| bits.contains(doc));
-        let documents = cursors.iter().map(|cursor| u64::from(cursor.blocks.doc_freq()));
-        let read = if every { documents.min().unwrap_or(0) } else { documents.sum::<u64>() };
-        if let Some(bits) = bits.filter(|bits| bits.len() as u64 * SEEK_COST <= read) {
-            let sought = Sought::of(cursors, (bits.len() as u64, max_doc), &columns.frequencies, deadline)?;
-            return match every {
-                true => seek_every(sought, bits, threshold, deadline, visit),
-                false => seek_any(sought, bits, threshold, deadline, visit),
-            };
-        }
+        let read = read_of(every, cursors.iter().map(|cursor| u64::from(cursor.blocks.doc_freq())));
         match (&mut cursors[..], every) {
             ([_, _, ..], true) => {
                 cursors.sort_by_key(|cursor| cursor.blocks.doc_freq());
@@ -385,6 +400,11 @@ impl WordSearch {
         }
         Ok(cursors)
     }
+}
+
+/// How many postings a search reads, roughly; `documents` have each of the words.
+fn read_of(every: bool, documents: impl Iterator<Item = u64>) -> u64 {
+    if every { documents.min().unwrap_or(0) } else { documents.sum() }
 }
 
 /// Length of a field's texts that queries are scored with, over all ranges.

@@ -7,7 +7,7 @@ use tantivy::{DocId, Score};
 
 use crate::error::EngineError;
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::words::word_cursor::WordCursor;
+use crate::full_text::query::words::word_cursor::{WordCursor, score_in_order};
 use crate::full_text::query::words::word_frequencies::{FrequencyCache, WordFrequencies};
 use crate::full_text::query::words::word_walks::{Visit, Watch};
 use sundew_base::bit_set::BitSet;
@@ -77,15 +77,48 @@ fn is_worth_reading(docs: &BitSet) -> bool {
     docs.len() * BIT_WORDS >= docs.words().len()
 }
 
+/// The words of a query, looked for in the few documents that a filter lets through.
+pub struct WordSeeks<'a> {
+    words: Vec<Sought<'a>>,
+    /// Every word is needed, or any suffices.
+    every: bool,
+    docs: Cow<'a, BitSet>,
+    /// Empty where the words add up exactly.
+    in_order: Vec<WordCursor<'a>>,
+}
+
+impl<'a> WordSeeks<'a> {
+    pub fn new(words: Vec<Sought<'a>>, every: bool, docs: &'a BitSet, in_order: Vec<WordCursor<'a>>) -> Self {
+        let docs = if every { in_every(&words, docs) } else { in_any(&words, docs) };
+        Self { words, every, docs, in_order }
+    }
+
+    /// How many documents match, deleted ones too, where that is known before any is looked for.
+    pub fn matches_known(&self) -> Option<u64> {
+        let is_known = matches!(self.docs, Cow::Owned(_)) && self.words.iter().all(|word| word.frequencies.is_some());
+        is_known.then(|| self.docs.len() as u64)
+    }
+
+    /// Visits the matches whose score exceeds `threshold`, which every visit raises.
+    pub fn for_each(self, threshold: Score, deadline: &Deadline, visit: Visit<'_>) -> Result<(), EngineError> {
+        let Self { words, every, docs, mut in_order } = self;
+        let seek = if every { seek_every } else { seek_any };
+        if in_order.is_empty() {
+            return seek(words, &docs, threshold, deadline, visit);
+        }
+        seek(words, &docs, threshold, deadline, &mut |doc, _| visit(doc, score_in_order(&mut in_order, doc)))
+    }
+}
+
 /// Each of `docs` in every word.
-pub fn seek_every(
+fn seek_every(
     mut words: Vec<Sought<'_>>,
     docs: &BitSet,
     mut threshold: Score,
     deadline: &Deadline,
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
-    'docs: for (at, doc) in in_every(&words, docs).iter().enumerate() {
+    'docs: for (at, doc) in docs.iter().enumerate() {
         if deadline.is_due_at(at as u64 + 1) {
             return Err(deadline.error());
         }
@@ -105,14 +138,13 @@ pub fn seek_every(
 
 /// Each of `docs` in any of the words, some documents at a time: what a word tells of them does not branch, since a
 /// processor could not guess it.
-pub fn seek_any(
+fn seek_any(
     mut words: Vec<Sought<'_>>,
     docs: &BitSet,
     mut threshold: Score,
     deadline: &Deadline,
     visit: Visit<'_>,
 ) -> Result<(), EngineError> {
-    let narrowed = in_any(&words, docs);
     // The words that add least come last: by then few documents are left that may exceed the threshold.
     words.sort_by(|a, b| b.cursor.most.total_cmp(&a.cursor.most));
     // With the most that it and those behind it score.
@@ -123,7 +155,7 @@ pub fn seek_any(
         with_left.push((word, left));
     }
     let mut batch = Batch::new();
-    let mut docs = narrowed.iter();
+    let mut docs = docs.iter();
     let mut watch = Watch::new(deadline);
     while batch.fill(&mut docs) {
         watch.block()?;

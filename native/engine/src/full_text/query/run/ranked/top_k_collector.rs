@@ -15,6 +15,7 @@ use crate::full_text::query::run::collect::{Collected, Scored, Segments, Visible
 use crate::full_text::query::run::ranked::segment_top::SegmentTop;
 use crate::full_text::query::run::ranked::top_k::{Apart, Conditions, HitSource, TopKQuery};
 use crate::full_text::query::words::word_search::WordSearch;
+use crate::full_text::query::words::word_seeks::WordSeeks;
 use crate::full_text::segment_columns::SegmentColumns;
 use sundew_base::bit_set::BitSet;
 
@@ -190,6 +191,11 @@ impl SegmentSearch<'_> {
                 threshold_of(top.floor)
             });
         }
+        if let Some(bits) = bits
+            && let Some(seeks) = words.seeks(place, bits, self.deadline)?
+        {
+            return self.seek(seeks, top, collected);
+        }
         let wanted = top.wanted();
         self.skip(
             |_| true,
@@ -197,6 +203,25 @@ impl SegmentSearch<'_> {
             collected,
             |first, visit| words.for_each(place, wanted, first, bits, self.deadline, visit),
         )
+    }
+
+    /// Matches whose number is known are counted without a visit.
+    fn seek(
+        &self,
+        seeks: WordSeeks<'_>,
+        top: &mut SegmentTop<'_>,
+        collected: &mut Collected<Scored>,
+    ) -> Result<(), EngineError> {
+        if self.visible.shows_all()
+            && let Some(matches) = seeks.matches_known()
+        {
+            collected.total += matches;
+            return seeks.for_each(threshold_of(top.floor), self.deadline, &mut |doc, score| {
+                top.take(doc, score);
+                threshold_of(top.floor)
+            });
+        }
+        self.skip(|_| true, top, collected, |first, visit| seeks.for_each(first, self.deadline, visit))
     }
 
     /// Documents are scored one by one when that many cost less than a walk over the query's matches.
