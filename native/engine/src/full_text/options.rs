@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The layout of what an index writes: fields, terms, commit payload. An index of another format is rebuilt.
-const INDEX_FORMAT: u32 = 9;
+const INDEX_FORMAT: u32 = 10;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
