@@ -43,6 +43,7 @@ describe('a backup', () => {
           format: 'portable',
         },
       ],
+      next_cursor: '',
     });
   });
 
