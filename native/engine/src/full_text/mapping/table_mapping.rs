@@ -229,7 +229,7 @@ impl TableMapping {
         if !rules.iter().any(FieldRule::is_indexed) {
             return HeldKinds::ALL;
         }
-        let any = |detected, is_held: fn(&FieldRule) -> bool| {
+        let some_type = |detected, is_held: fn(&FieldRule) -> bool| {
             (0..rules.len()).any(|document_type| is_held(&self.rule_of_type(document_type, path, detected).0))
         };
         // Undeclared points are objects, of which no rule speaks: where no types are named they may be there.
@@ -239,10 +239,10 @@ impl TableMapping {
             rule.geo == GeoForm::Points || !is_declared || is_inferred || !rule.is_indexed()
         };
         HeldKinds {
-            strings: any(DetectedType::String, |rule| rule.exact),
-            numbers: any(DetectedType::Number, |rule| rule.number),
-            dates: any(DetectedType::Date, |rule| rule.date),
-            booleans: any(DetectedType::Boolean, |rule| rule.boolean),
+            strings: some_type(DetectedType::String, |rule| rule.exact),
+            numbers: some_type(DetectedType::Number, |rule| rule.number),
+            dates: some_type(DetectedType::Date, |rule| rule.date),
+            booleans: some_type(DetectedType::Boolean, |rule| rule.boolean),
             points: (0..rules.len()).any(may_be_point),
         }
     }
