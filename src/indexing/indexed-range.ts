@@ -68,7 +68,7 @@ export class IndexedRange {
     return this.stored.rangeId;
   }
 
-  /** Last sequence that this range has committed. */
+  /** Last sequence that this range has been told of; `stored.committedHead` may be a moment ahead. */
   get head(): number {
     return this.#head;
   }

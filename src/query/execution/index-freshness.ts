@@ -6,12 +6,12 @@ const consistencyWaitMs = 1_000;
 
 /** How far the indexes of a search show what its ranges hold; sequences are one for each range. */
 export interface IndexFreshness {
-  /** Everything that is committed now. */
+  /** Everything that is committed now, as a lookup would see it. */
   heads(): number[];
   /** The sequence that each of the indexes shows now. */
   shown(): number[];
-  /** Upper bound of the documents that match in the indexes at `shown` and do not match what is stored now. */
-  removedSince(shown: readonly number[]): number;
+  /** Upper bound of the documents that match in the indexes at `shown` and do not match what is stored, at `heads` or later. */
+  removedSince(shown: readonly number[], heads: readonly number[]): number;
   /** Every index shows what its range held when it was opened. */
   hasReplayed(): boolean;
   /** No index lacks anything because it was damaged. */
@@ -34,10 +34,13 @@ export function freshnessOf(searched: SearchedIndexes, deadline?: { readonly lef
   const { ranges, names } = searched;
   const shown = () => ranges.map((range) => range.shownBy(names));
   return {
-    heads: () => ranges.map(({ head }) => head),
+    heads: () => committedHeads(ranges),
     shown,
-    removedSince: (sequences) =>
-      ranges.reduce((removals, range, at) => removals + range.removalsAfter(sequences[at] ?? 0), 0),
+    removedSince: (sequences, heads) =>
+      ranges.reduce((removals, range, at) => {
+        const untold = Math.max(0, (heads[at] ?? 0) - range.head);
+        return removals + range.removalsAfter(sequences[at] ?? 0) + untold;
+      }, 0),
     hasReplayed: () => hasReplayed(searched),
     isWhole: () => names.every((name) => ranges.every((range) => range.isWhole(name))),
     async waitUntilShown(heads) {
@@ -46,6 +49,11 @@ export function freshnessOf(searched: SearchedIndexes, deadline?: { readonly lef
       return isAtLeast(shown(), heads);
     },
   };
+}
+
+/** Everything that is committed now. */
+export function committedHeads(ranges: readonly IndexedRange[]): number[] {
+  return ranges.map(({ stored }) => stored.committedHead());
 }
 
 export function isAtLeast(shown: readonly number[], heads: readonly number[]): boolean {

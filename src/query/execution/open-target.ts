@@ -13,6 +13,7 @@ import type { QueryDeadline } from '../query-deadline.ts';
 import type { HighlightPlan } from '../request/highlight-request.ts';
 import type { SearchableTable, ServingIndex } from '../searchable-table.ts';
 import {
+  committedHeads,
   freshnessOf,
   hasReplayed,
   type SearchedIndexes,
@@ -130,7 +131,7 @@ async function waitForIndexes(
     if (!hasReplayed(searched)) await waitUntilReplayed(searched, replayMs);
     return;
   }
-  const heads = searched.ranges.map(({ head }) => head);
+  const heads = committedHeads(searched.ranges);
   await deadline.waiting((msMax) => waitUntilShown(searched, heads, Math.min(waitMs, msMax)));
 }
 

@@ -89,7 +89,7 @@ function maySkipGone(
   shown: readonly number[],
   heads: readonly number[],
 ): boolean {
-  return offset > 0 && !isAtLeast(shown, heads) && freshness.removedSince(shown) > 0;
+  return offset > 0 && !isAtLeast(shown, heads) && freshness.removedSince(shown, heads) > 0;
 }
 
 /** `heads`: what was committed when the query began. */
@@ -104,7 +104,7 @@ async function answer(
   const indexes = { handles: target.ranges.map((range) => range.handle), vectorHandles: target.vectorHandles, vectors };
   const shown = freshness.shown();
   // Later the ranges may have forgotten what the indexes show by then.
-  const removed = freshness.removedSince(shown);
+  const removed = freshness.removedSince(shown, heads);
   // Later an index that is searched now may have replayed, been mended, or be gone.
   const hadReplayed = freshness.hasReplayed();
   const wasWhole = freshness.isWhole();

@@ -59,6 +59,7 @@ export class ChangeFeed {
   readonly #document: Statement;
   readonly #part: Statement;
   readonly #key: Statement;
+  readonly #last: Statement;
   readonly #source: ReadSource;
   readonly #database: Database;
   readonly #bodies: StoredBodies;
@@ -77,6 +78,7 @@ export class ChangeFeed {
     // Two statements, because a join of the two takes five times as long.
     this.#part = database.prepare('SELECT sequence, crc, body FROM parts WHERE id = ?');
     this.#key = database.prepare('SELECT key FROM documents WHERE ordinal = ?');
+    this.#last = database.prepare('SELECT max(sequence) AS sequence FROM changes');
   }
 
   /**
@@ -95,6 +97,11 @@ export class ChangeFeed {
     return page;
   }
 
+  /** The last one that is committed; undefined in a range that nothing was ever written to. */
+  lastSequence(): number | undefined {
+    return reading(this.#source, () => (this.#last.get() as { sequence: number | null }).sequence ?? undefined);
+  }
+
   /** Superseded changes and tombstones up to this sequence are gone. */
   purgedThrough(): number {
     const sql = 'SELECT purged_through AS purged FROM range_identity';
@@ -107,7 +114,7 @@ export class ChangeFeed {
   }
 
   close(): void {
-    for (const statement of [this.#changes, this.#document, this.#part, this.#key]) statement.finalize();
+    for (const statement of [this.#changes, this.#document, this.#part, this.#key, this.#last]) statement.finalize();
   }
 
   #page(afterSequence: number, wanted: FeedRows, through: number): FeedPage | undefined {

@@ -123,6 +123,11 @@ export class RangeReader {
     return this.#snapshot;
   }
 
+  /** Last sequence that a read sees now. A commit is in the file a moment before the writer has told of it. */
+  committedHead(): number {
+    return this.feed.lastSequence() ?? this.#snapshot.head;
+  }
+
   /** The version of a row to clients. */
   versionOf({ sequence }: { sequence: number }): number {
     return versionOf(this.#snapshot, sequence);

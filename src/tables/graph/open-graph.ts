@@ -79,7 +79,7 @@ export class OpenGraph {
   #isShown(): boolean {
     const { name } = this.definition;
     return this.#ranges.every(
-      (range) => range.applier(name)?.hasReplayed === true && range.shownBy([name]) >= range.head,
+      (range) => range.applier(name)?.hasReplayed === true && range.shownBy([name]) >= range.stored.committedHead(),
     );
   }
 
