@@ -11,6 +11,8 @@ export const typeBytesMax = 0xffff;
 const edgeBytes = 32;
 const isDerived = 1;
 const hasSince = 2;
+/** Characters of a text that are copied one by one. */
+const shortTextMax = 64;
 
 export interface Edge {
   type: string;
@@ -28,8 +30,6 @@ export interface Edge {
   /** A JSON object; '' for none. */
   metadata: string;
 }
-
-const encoder = new TextEncoder();
 
 /** By type, target and origin: what tells the edges of one document apart. Strings compare bytewise. */
 export function compareEdges(left: Edge, right: Edge): number {
@@ -51,36 +51,61 @@ export function compareEdges(left: Edge, right: Edge): number {
  */
 export function edgesBody(partId: number, edges: readonly Edge[], sourceHash?: Uint8Array): Uint8Array<ArrayBuffer> {
   assert(edges.length <= edgesMax, 'a list of edges with a count out of bounds');
-  const sorted = [...edges].sort(compareEdges);
-  const heads: Uint8Array[] = [];
-  for (const [at, edge] of sorted.entries()) {
-    const last = sorted[at - 1];
-    assert(!last || compareEdges(last, edge) < 0, 'an edge is there twice');
-    heads.push(...encoded(edge));
-  }
-  const count = new Uint8Array(4);
-  new DataView(count.buffer).setUint32(0, sorted.length, true);
-  return partBody(partId, partForm.edges, Buffer.concat([count, ...heads]), sourceHash);
+  const sorted = isSorted(edges) ? edges : edges.toSorted(compareEdges);
+  assert(sorted === edges || isSorted(sorted), 'an edge is there twice');
+  // The writer waits for a list of up to a million edges: one buffer, written once, takes a fifth of the time of pieces.
+  const payload = Buffer.allocUnsafe(sorted.reduce((bytes, edge) => bytes + encodedBytes(edge), 4));
+  payload.writeUInt32LE(sorted.length, 0);
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+  let at = 4;
+  for (const edge of sorted) at = encode(edge, payload, view, at);
+  return partBody(partId, partForm.edges, payload, sourceHash);
 }
 
-function encoded(edge: Edge): Uint8Array[] {
-  const [type, target, metadata] = [edge.type, edge.target, edge.metadata].map((text) => encoder.encode(text)) as [
-    Uint8Array,
-    Uint8Array,
-    Uint8Array,
-  ];
-  assert(type.byteLength <= typeBytesMax, 'an edge whose type is too long');
+function isSorted(edges: readonly Edge[]): boolean {
+  return edges.every((edge, at) => at === 0 || compareEdges(edges[at - 1] as Edge, edge) < 0);
+}
+
+function encodedBytes({ type, target, metadata, since }: Edge): number {
+  const texts = Buffer.byteLength(type) + Buffer.byteLength(target) + Buffer.byteLength(metadata);
+  return edgeBytes + (since === 0 ? 0 : 8) + texts;
+}
+
+/** Writes an edge; returns where the next one begins. */
+function encode(edge: Edge, payload: Buffer, view: DataView, at: number): number {
+  const { since } = edge;
   assert(Number.isFinite(Math.fround(edge.weight)), 'an edge whose weight 32 bits cannot hold');
-  const head = new DataView(new ArrayBuffer(edge.since === 0 ? edgeBytes : edgeBytes + 8));
-  head.setUint16(0, type.byteLength, true);
-  head.setUint8(2, (edge.origin === 'derived' ? isDerived : 0) | (edge.since === 0 ? 0 : hasSince));
-  head.setUint32(4, target.byteLength, true);
-  head.setUint32(8, metadata.byteLength, true);
-  head.setFloat32(12, edge.weight, true);
-  head.setBigInt64(16, BigInt(edge.createdMs), true);
-  head.setBigInt64(24, BigInt(edge.updatedMs), true);
-  if (edge.since !== 0) head.setBigUint64(32, BigInt(edge.since), true);
-  return [new Uint8Array(head.buffer), type, target, metadata];
+  const texts = at + (since === 0 ? edgeBytes : edgeBytes + 8);
+  const typeBytes = writeText(payload, edge.type, texts);
+  const targetBytes = writeText(payload, edge.target, texts + typeBytes);
+  const metadataBytes = writeText(payload, edge.metadata, texts + typeBytes + targetBytes);
+  assert(typeBytes <= typeBytesMax, 'an edge whose type is too long');
+  view.setUint16(at, typeBytes, true);
+  view.setUint8(at + 2, (edge.origin === 'derived' ? isDerived : 0) | (since === 0 ? 0 : hasSince));
+  view.setUint8(at + 3, 0);
+  view.setUint32(at + 4, targetBytes, true);
+  view.setUint32(at + 8, metadataBytes, true);
+  view.setFloat32(at + 12, edge.weight, true);
+  writeI64(view, at + 16, edge.createdMs);
+  writeI64(view, at + 24, edge.updatedMs);
+  if (since !== 0) writeI64(view, at + 32, since);
+  return texts + typeBytes + targetBytes + metadataBytes;
+}
+
+/** A call of the runtime takes as long as all else about an edge. Returns how many bytes the text has. */
+function writeText(payload: Buffer, text: string, at: number): number {
+  if (text.length > shortTextMax) return payload.write(text, at);
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit > 0x7f) return payload.write(text, at);
+    payload[at + index] = unit;
+  }
+  return text.length;
+}
+
+function writeI64(view: DataView, at: number, value: number): void {
+  view.setInt32(at + 4, Math.floor(value / 2 ** 32), true);
+  view.setUint32(at, value, true);
 }
 
 /** How many edges a body of form 4 has. */
@@ -91,6 +116,8 @@ export function edgeCountOf(body: Uint8Array): number {
 /** The edges of a body of form 4, sorted. */
 export function readEdges(body: Uint8Array): Edge[] {
   const reader = new PayloadReader(payloadViewOf(body));
+  // Edges are sorted by their types.
+  let type = '';
   const edges = Array.from({ length: reader.count(edgeBytes) }, (): Edge => {
     const typeBytes = reader.u16();
     const flags = reader.u8();
@@ -99,7 +126,8 @@ export function readEdges(body: Uint8Array): Edge[] {
     const [targetBytes, metadataBytes] = [reader.u32(), reader.u32()];
     const [weight, createdMs, updatedMs] = [reader.f32(), reader.i64(), reader.i64()];
     const since = (flags & hasSince) !== 0 ? reader.i64() : 0;
-    const [type, target] = [reader.text(typeBytes), reader.text(targetBytes)];
+    type = reader.textLike(type, typeBytes);
+    const target = reader.text(targetBytes);
     return { type, target, origin, weight, createdMs, updatedMs, since, metadata: reader.text(metadataBytes) };
   });
   reader.end();

@@ -46,7 +46,8 @@ export class PayloadReader {
 
   /** A 64-bit integer that a double holds exactly. */
   i64(): number {
-    return Number(this.#view.getBigInt64(this.#take(8), true));
+    const at = this.#take(8);
+    return this.#view.getInt32(at + 4, true) * 2 ** 32 + this.#view.getUint32(at, true);
   }
 
   bytes(count: number): Uint8Array {
@@ -55,7 +56,18 @@ export class PayloadReader {
   }
 
   text(bytes: number): string {
-    return decoder.decode(this.bytes(bytes));
+    return bytes === 0 ? '' : decoder.decode(this.bytes(bytes));
+  }
+
+  /** As `text`, in a tenth of the time where it is `guess` in ASCII. */
+  textLike(guess: string, bytes: number): string {
+    if (guess.length !== bytes || this.#at + bytes > this.#bytes.byteLength) return this.text(bytes);
+    for (let index = 0; index < bytes; index += 1) {
+      const unit = guess.charCodeAt(index);
+      if (unit > 0x7f || unit !== this.#bytes[this.#at + index]) return this.text(bytes);
+    }
+    this.#at += bytes;
+    return guess;
   }
 
   rest(): Uint8Array {

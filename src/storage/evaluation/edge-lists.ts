@@ -208,7 +208,9 @@ function nameOf({ type, target, origin }: Edge): string {
 function heldEdges({ body, crc, sequence }: StoredPart): Edge[] | 'damaged' {
   if (Bun.hash.crc32(body) !== crc) return 'damaged';
   if (!isEdgeList(body)) return [];
-  return readEdges(body).map((edge) => (edge.since === 0 ? { ...edge, since: sequence } : edge));
+  const edges = readEdges(body);
+  for (const edge of edges) if (edge.since === 0) edge.since = sequence;
+  return edges;
 }
 
 function damagedList(key: string, name: string | number): ServiceError {

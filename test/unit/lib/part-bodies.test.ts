@@ -102,6 +102,18 @@ describe('the body of a part', () => {
     expect(readAsset(body('asset_truncated'))).toEqual({ ...asset, truncated: true });
   });
 
+  test('of edges keeps every kind of text, and times and sequences of any size', () => {
+    const texts = ['a', 'ab', 'b', 'é', 'éa', '🙂', 'x'.repeat(64), 'x'.repeat(65), `${'x'.repeat(65)}é`];
+    const times = [-1, 0, 2 ** 32 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER];
+    const all = texts.flatMap((type) =>
+      texts.flatMap((target, at) => {
+        const createdMs = times[at % times.length] ?? 0;
+        return { ...edge, type, target, createdMs, since: Math.max(0, createdMs), metadata: `{"note":"${target}"}` };
+      }),
+    );
+    expect(readEdges(edgesBody(7, all.toReversed()))).toEqual(all.sort(compareEdges));
+  });
+
   test('names its part and what it was made from', () => {
     for (const body of Object.values(bodies)) expect(partIdOfBody(body)).toBe(7);
     expect(sourceHashOf(bodies.dense_with_hash ?? new Uint8Array(0))).toEqual(sourceHash);
