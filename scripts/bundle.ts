@@ -56,6 +56,8 @@ export async function buildBundle(): Promise<void> {
       ...shared,
       entrypoints: all.filter(isModelHost),
       format: 'esm',
+      // In one file the native code of all backends would be loaded by every child.
+      splitting: true,
       banner: bannerOf('import.meta.dir'),
     }),
   ];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { cpSync, existsSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundle, bundledMain, bundleIsCurrent } from '../../scripts/bundle.ts';
 import { ChildServer } from '../support/fault/child-server.ts';
@@ -76,6 +76,24 @@ describe('the bundled server', () => {
     expect(statSync(bundledMain).size).toBeLessThan(256 * 1_024);
     for (const name of ['read-yaml.js', 'loaded-later.js', 'other-verbs.js', 'call-router.js', 'scrub-html.js'])
       expect(existsSync(join(bundledMain, '..', name))).toBe(true);
+  });
+
+  test('a process of a model loads the native code of its backend alone', () => {
+    const folder = join(bundledMain, '..');
+    const packagesIn = (name: string) => {
+      const imports = readFileSync(join(folder, name), 'utf8').matchAll(/^import .* from "([^./][^"]*)"/gm);
+      const native = ['@hyzyla/pdfium', 'node-llama-cpp', 'onnxruntime-node', 'sharp'];
+      const named = new Set([...imports].map(([, from = '']) => from));
+      return native.filter((each) => named.has(each)).join(' ');
+    };
+    const chunks = readdirSync(folder).filter((name) => name.startsWith('chunk-'));
+    expect(packagesIn('host-main.js')).toBe('');
+    expect(chunks.map(packagesIn).filter(Boolean).sort()).toEqual([
+      '@hyzyla/pdfium sharp',
+      'node-llama-cpp',
+      'onnxruntime-node',
+      'sharp',
+    ]);
   });
 
   test('errors of what is loaded after the port is open keep their exit code and their hint', () => {

@@ -13,6 +13,7 @@ export class BoundedFile implements Disposable {
   readonly size: number;
   readonly #descriptor: number;
   readonly #window = new Uint8Array(windowBytes);
+  readonly #windowView = new DataView(this.#window.buffer);
   #windowStart = 0;
   #windowEnd = 0;
 
@@ -30,17 +31,17 @@ export class BoundedFile implements Disposable {
 
   /** `length` bytes at `offset`; valid until the next call. Throws where the file does not have them. */
   bytes(offset: number, length: number, what: string): Uint8Array {
-    if (offset < 0 || length < 0 || offset + length > this.size) {
-      throw this.error(`ends at byte ${this.size}, inside ${what}`);
-    }
+    this.#check(offset, length, what);
     if (length > pieceBytesMax) throw this.error(`has ${what} of ${length} bytes; the most is ${pieceBytesMax}`);
     if (length > windowBytes) return this.#read(offset, new Uint8Array(length));
-    if (offset < this.#windowStart || offset + length > this.#windowEnd) {
-      const filled = this.#read(offset, this.#window.subarray(0, Math.min(windowBytes, this.size - offset)));
-      this.#windowStart = offset;
-      this.#windowEnd = offset + filled.byteLength;
-    }
-    return this.#window.subarray(offset - this.#windowStart, offset - this.#windowStart + length);
+    const start = this.#inWindow(offset, length);
+    return this.#window.subarray(start, start + length);
+  }
+
+  /** 32 bits at `offset` in little-endian order, read without a view of their own: a header has a length for each token. */
+  u32At(offset: number, what: string): number {
+    this.#check(offset, 4, what);
+    return this.#windowView.getUint32(this.#inWindow(offset, 4), true);
   }
 
   byteAt(offset: number): number {
@@ -54,6 +55,21 @@ export class BoundedFile implements Disposable {
 
   [Symbol.dispose](): void {
     closeSync(this.#descriptor);
+  }
+
+  #check(offset: number, length: number, what: string): void {
+    if (offset >= 0 && length >= 0 && offset + length <= this.size) return;
+    throw this.error(`ends at byte ${this.size}, inside ${what}`);
+  }
+
+  /** Where bytes of the file lie in the window, which is moved to them where it lacks some. */
+  #inWindow(offset: number, length: number): number {
+    if (offset < this.#windowStart || offset + length > this.#windowEnd) {
+      const filled = this.#read(offset, this.#window.subarray(0, Math.min(windowBytes, this.size - offset)));
+      this.#windowStart = offset;
+      this.#windowEnd = offset + filled.byteLength;
+    }
+    return offset - this.#windowStart;
   }
 
   #read(offset: number, into: Uint8Array): Uint8Array {

@@ -140,8 +140,13 @@ class GgufReader {
     const type = this.#u32(`the type of "${key}"`);
     const itemBytes = type === stringType ? 8 : this.#sizeOf(key, type);
     const items = this.#count(`items of "${key}"`, arrayItemsMax, itemBytes);
-    if (type !== stringType) this.#skip(items * itemBytes, `"${key}"`);
-    else for (let each = 0; each < items; each += 1) this.#skip(this.#length(`"${key}"`), `"${key}"`);
+    const what = `"${key}"`;
+    if (type !== stringType) {
+      this.#skip(items * itemBytes, what);
+      return items;
+    }
+    const lengthOfIt = `the length of ${what}`;
+    for (let each = 0; each < items; each += 1) this.#skip(this.#u64(lengthOfIt), what);
     return items;
   }
 
@@ -243,12 +248,15 @@ class GgufReader {
   }
 
   #u32(what: string): number {
-    return this.#view(4, what).getUint32(0, true);
+    const value = this.#file.u32At(this.#position, what);
+    this.#position += 4;
+    return value;
   }
 
+  /** Beyond what a double keeps it is the greatest number that a double does. */
   #u64(what: string): number {
-    const value = this.#view(8, what).getBigUint64(0, true);
-    return safeInteger(value) ?? Number.MAX_SAFE_INTEGER;
+    const low = this.#u32(what);
+    return Math.min(this.#u32(what) * 2 ** 32 + low, Number.MAX_SAFE_INTEGER);
   }
 
   #view(length: number, what: string): DataView {

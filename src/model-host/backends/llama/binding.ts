@@ -17,6 +17,8 @@ export interface LlamaBinding {
   /** Models whose state cannot be cut, only dropped. */
   getIsArchRecurrent(architecture: string): boolean | undefined;
   getIsArchHybrid(architecture: string): boolean | undefined;
+  /** Instructions of the processor that the library uses: `AVX2 = 1 | AMX_INT8 = 1 | ...`. */
+  systemInfo(): string;
 }
 
 export interface NativeModel {
@@ -120,6 +122,8 @@ export interface OpenBinding {
 const allLayers = 9_999;
 /** llama.cpp rearranges weights of these types for the processor. */
 const rearrangedTypes = ['Q4_0', 'Q4_K', 'Q2_K', 'IQ4_NL'] as const;
+/** And of these too for one with AMX. */
+const rearrangedForAmx = ['Q4_1', 'Q8_0', 'Q5_K', 'Q6_K', 'IQ4_XS'] as const;
 
 /**
  * The library for the first of these GPUs that works, else for the CPU: a package for a GPU may be there without one, or
@@ -142,7 +146,9 @@ export async function openModel(
   path: string,
   header: Pick<GgufHeader, 'weightBytes' | 'typeBytes'>,
 ): Promise<NativeModel> {
-  const rearranged = rearrangedTypes.reduce((sum, type) => sum + (header.typeBytes.get(type) ?? 0), 0);
+  const hasAmx = binding.systemInfo().includes('AMX_INT8 = 1');
+  const types = hasAmx ? [...rearrangedTypes, ...rearrangedForAmx] : rearrangedTypes;
+  const rearranged = types.reduce((sum, type) => sum + (header.typeBytes.get(type) ?? 0), 0);
   // A mapped file would stay in memory beside the rearranged weights.
   const useMmap = device !== 'cpu' || rearranged < header.weightBytes / 2;
   const gpuLayers = device === 'cpu' ? 0 : allLayers;

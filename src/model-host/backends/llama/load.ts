@@ -59,6 +59,8 @@ async function openBackend(opened: OpenBinding, spec: ModelSpec, memory: HostMem
   const { binding, device } = opened;
   const model = await openModel(opened, path, header);
   const vocabulary = new Vocabulary(model, vocabularySize);
+  // Two native calls for each token leave some 10 MB behind, which would lie beside the state.
+  Bun.gc(true);
   const trained = installed.manifest.context_length ?? model.getTrainContextSize();
   const contextTokens = Math.min(trained, spec.settings.contextTokensMax);
   const { name, settings } = spec;
