@@ -25,6 +25,10 @@ const people = `
     (2, 'Bob', NULL, 0, false, NULL, NULL),
     (3, 'Cleo', 50, 99.99, true, '1970-01-02', 'x');`;
 
+/** More rows than one statement asks for. */
+const many = `CREATE TABLE many (id integer PRIMARY KEY, word text)`;
+const manyRows = 'SELECT n, CAST(n * 37 % 1000 AS text) FROM numbers';
+
 /** Keys beyond 2^53, and others that look like numbers. */
 const ledger = `
   CREATE TABLE rates (id double precision PRIMARY KEY, note text);
@@ -41,11 +45,11 @@ connections:
     database:
       provider: postgres
       dsn: "postgres://reader:\${secret:crm}@127.0.0.1:${postgres.port}/postgres"
-      tables: [people, ledger, rates, sales.orders, slow, missing]
+      tables: [people, many, odd, ledger, rates, sales.orders, slow, missing]
       statement_timeout_ms: 1000
   file:
     kind: database
-    database: {provider: sqlite, file: "${sqliteFile}", tables: [people, ledger, rates]}
+    database: {provider: sqlite, file: "${sqliteFile}", tables: [people, many, ledger, rates]}
   silent:
     kind: database
     database: {provider: postgres, dsn: "postgres://u:p@127.0.0.1:1/d", tables: [people]}
@@ -64,7 +68,11 @@ beforeAll(async () => {
   postgres = await Postgres.start();
   await postgres.execute(
     people,
+    many,
+    `WITH numbers AS (SELECT generate_series(1, 1000) AS n) INSERT INTO many ${manyRows}`,
     ledger,
+    `CREATE TABLE odd (id real PRIMARY KEY, ints int[], reals real[], at timestamp)`,
+    `INSERT INTO odd VALUES (0.1, '{1,2}', '{0.1}', 'infinity'), (16777216, NULL, NULL, NULL), (1e30, NULL, NULL, NULL)`,
     `CREATE SCHEMA sales`,
     `CREATE TABLE sales.orders (code text PRIMARY KEY, person bigint, total double precision)`,
     `INSERT INTO sales.orders VALUES ('b', 1, 2.5), ('a', 1, 1e10), ('c', 3, -1)`,
@@ -77,6 +85,9 @@ beforeAll(async () => {
   const sqlite = new Database(sqliteFile);
   sqlite.run(people.replace('numeric(12, 2)', 'numeric'));
   sqlite.run(ledger);
+  sqlite.run(many);
+  const numbers = 'numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)';
+  sqlite.run(`WITH RECURSIVE ${numbers} INSERT INTO many ${manyRows}`);
   sqlite.close();
   server = await startTestServer({ file: configuration() });
   await server.send('PUT', '/db/v1/secrets/crm', { value: readerPassword });
@@ -168,6 +179,15 @@ describe.each(['crm', 'file'])('a foreign table of the connection %s', (connecti
     expect(await names({ strategy_hint: 'broadcast' })).toEqual(['broadcast', 'hash', expected]);
     const compared = { left_field: 'person', right_field: 'age', operator: 'gt' };
     expect(await names({ on: compared })).toEqual(['broadcast', 'comparison', []]);
+  });
+
+  test('with more rows than one statement asks for is read whole', async () => {
+    const on = { left_field: 'at', right_field: 'word' };
+    const answer = await ask({ on, join_type: 'right' }, { connection, table: 'many' }, { limit: 2_000 });
+    const found = rows(answer).map(([, source]) => source);
+    const numbers = Array.from({ length: 1_000 }, (_, at) => at + 1);
+    const expected = numbers.map((id) => ({ 'p._id': `${id}`, 'p.id': id, 'p.word': `${(id * 37) % 1_000}` }));
+    expect(found).toEqual(expected.sort((left, right) => (left['p._id'] < right['p._id'] ? -1 : 1)));
   });
 
   test('is joined by integers beyond 2^53, which are texts', async () => {
@@ -339,6 +359,28 @@ test('a table of a schema, with keys of text, large numbers and columns that are
   ]);
 });
 
+test.each(['broadcast', 'index_lookup'])('arrays, numbers of 32 bits and endless times: %s', async (strategy_hint) => {
+  await server.send('POST', '/db/v1/tables/readings');
+  const inserts = { a: { of: 0.1 }, b: { of: 16_777_216 }, c: { of: 1e30 }, d: { of: 0.3 } };
+  await server.send('POST', '/db/v1/tables/readings/batch', { inserts, sync_level: 'full_index' });
+  for (const right_field of ['id', '_id']) {
+    const join = { on: { left_field: 'of', right_field }, strategy_hint };
+    const found = rows(await ask(join, { table: 'odd' }, { table: 'readings' }));
+    const keys = ['0.1', '16777216', '1e+30'];
+    expect([right_field, found.map(([, each]) => each['p._id'])]).toEqual([right_field, keys]);
+    expect(found[0]?.[1]).toMatchObject({ 'p.id': 0.1, 'p.ints': [1, 2], 'p.reals': [0.1], 'p.at': 'Infinity' });
+  }
+  const of = async (filter_query: object) => {
+    const on = { left_field: '_id', right_field: 'id' };
+    const found = rows(await ask({ on, join_type: 'right', right_filters: { filter_query } }, { table: 'odd' }));
+    return found.map(([, each]) => each['p._id']);
+  };
+  expect(await of({ term: { id: 0.1 } })).toEqual(['0.1']);
+  expect(await of({ range: { id: { gte: 0.1, lt: 1e300 } } })).toHaveLength(3);
+  expect(await of({ range: { id: { lt: 0.1 } } })).toEqual([]);
+  expect(await of({ ids: ['0.1', 'x'] })).toEqual(['0.1']);
+});
+
 test('a join goes on from a foreign table to one of ours', async () => {
   await server.send('POST', '/db/v1/tables/teams');
   const inserts = { t1: { lead: 'Ada' } };
@@ -417,7 +459,7 @@ test('the list of connections names the tables and no credential', async () => {
     capabilities: ['database.read'],
     database: {
       provider: 'postgres',
-      tables: ['people', 'ledger', 'rates', 'sales.orders', 'slow', 'missing'],
+      tables: ['people', 'many', 'odd', 'ledger', 'rates', 'sales.orders', 'slow', 'missing'],
       statement_timeout_ms: 1_000,
     },
   });

@@ -18,24 +18,29 @@ test('foreign tables of MariaDB: joins, filters, and a statement that takes too 
     'CREATE TABLE big (id bigint unsigned PRIMARY KEY, more bigint, exact decimal(30, 10), name varchar(2900))',
     `INSERT INTO big VALUES (18446744073709551615, 9007199254740993, 12345678901234567890.5, '${long}')`,
     `INSERT INTO big VALUES (9007199254740992, 9007199254740992, 0.5, '${long}x')`,
+    'CREATE TABLE floats (id float PRIMARY KEY)',
+    'INSERT INTO floats VALUES (0.1), (16777216)',
+    'CREATE TABLE many (id int PRIMARY KEY, word varchar(9))',
+    'INSERT INTO many SELECT seq, seq * 37 % 1000 FROM seq_1_to_1000',
     'CREATE VIEW slow AS SELECT 1 AS id, SLEEP(20) AS name',
   );
   const file = `
 connections:
   crm:
     kind: database
-    database: {provider: mysql, dsn: "${database.url}", tables: [people, slow, big], statement_timeout_ms: 1000}
+    database: {provider: mysql, dsn: "${database.url}", tables: [people, floats, many, slow, big], statement_timeout_ms: 1000}
 `;
   await using server = await startTestServer({ file });
   await server.send('POST', '/db/v1/tables/visits');
   const inserts = { a: { person: 3 }, b: { person: 1 }, c: { person: 7 } };
   await server.send('POST', '/db/v1/tables/visits/batch', { inserts, sync_level: 'full_index' });
-  const ask = (join: object, source: object = {}) =>
+  const ask = (join: object, source: object = {}, more: object = {}) =>
     server.send('POST', '/db/v1/query', {
       table: 'visits',
       join: { right_table: 'p', on: { left_field: 'person', right_field: '_id' }, ...join },
       foreign_sources: { p: { connection: 'crm', table: 'people', ...source } },
       order_by: [{ field: '_id' }],
+      ...more,
     });
   const rows = async (join: object) => {
     const { status, body } = await ask(join);
@@ -49,6 +54,21 @@ connections:
   expect(await rows({})).toEqual(both);
   expect(await rows({ on: { left_field: 'person', right_field: 'id' } })).toEqual(both);
   expect(await rows({ strategy_hint: 'broadcast' })).toEqual(both);
+  const many = await ask(
+    { join_type: 'right', right_filters: { limit: 900 } },
+    { table: 'many', columns: ['id'] },
+    { count: true },
+  );
+  expect(many.body).toMatchObject({ responses: [{ hits: { total: { value: 900, relation: 'exact' } } }] });
+  await server.send('POST', '/db/v1/tables/readings');
+  const readings = { a: { of: 0.1 }, b: { of: 16_777_216 } };
+  await server.send('POST', '/db/v1/tables/readings/batch', { inserts: readings, sync_level: 'full_index' });
+  for (const strategy_hint of ['broadcast', 'index_lookup']) {
+    const on = { left_field: 'of', right_field: 'id' };
+    const { body } = await ask({ on, strategy_hint }, { table: 'floats' }, { table: 'readings' });
+    const found = [{ _source: { 'p._id': '0.1', 'p.id': 0.1 } }, { _source: { 'p.id': 16_777_216 } }];
+    expect(body).toMatchObject({ responses: [{ hits: { hits: found } }] });
+  }
   const values = ['18446744073709551615', '9007199254740993', '12345678901234567890.5000000000', long];
   const wanted = { w: { values } };
   await server.send('POST', '/db/v1/tables/wants', {});

@@ -22,7 +22,8 @@ const sqliteNumber = /REAL|FLOA|DOUB|NUM|DEC/i;
 const sqliteText = /CHAR|CLOB|TEXT/i;
 
 const integers = /^(?:small|big|tiny|medium)?int(?:eger)?$/i;
-const numbers = /^(?:numeric|decimal|real|double(?: precision)?|float)$/i;
+const numbers = /^(?:numeric|decimal|double(?: precision)?)$/i;
+const singles = /^(?:real|float)$/i;
 const texts = /^(?:character(?: varying)?|varchar|char|text|(?:tiny|medium|long)text|enum|citext|name)$/i;
 
 export function kindOfColumn(dialect: SqlDialect, type: string): ColumnKind {
@@ -34,6 +35,7 @@ export function kindOfColumn(dialect: SqlDialect, type: string): ColumnKind {
   }
   if (integers.test(type)) return 'integer';
   if (numbers.test(type)) return 'number';
+  if (singles.test(type)) return 'single';
   if (texts.test(type)) return 'text';
   return /^boolean$/i.test(type) ? 'boolean' : 'other';
 }

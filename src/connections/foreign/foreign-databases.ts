@@ -57,7 +57,7 @@ export class ForeignDatabases {
     return {
       dialect,
       table,
-      select: async (statement, values) => await opened().pool.select(statement, values),
+      open: async () => await opened().pool.open(),
       columns: async () => await this.#columnsOf(opened(), dialect, table),
     };
   }
@@ -104,7 +104,8 @@ export class ForeignDatabases {
     const known = opened.columns.get(table);
     if (known && known.untilMs > nowMs) return known.columns;
     const { statement, values } = columnsStatement(dialect, table);
-    const rows = await opened.pool.select(statement, values);
+    await using reading = await opened.pool.open();
+    const rows = await reading.select(statement, values);
     const columns = rows.map(({ name, type }) => ({ name: String(name), kind: kindOfColumn(dialect, String(type)) }));
     if (columns.length === 0) {
       const message = `the database has no table "${table}", or its user may not read it`;

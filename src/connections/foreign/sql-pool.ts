@@ -2,7 +2,7 @@ import { type ReservedSQL, SQL } from 'bun';
 import { type Clock, within } from '../../lib/clock.ts';
 import { secondMs } from '../../lib/units.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
-import type { SqlDialect, SqlValue } from './foreign-database.ts';
+import type { ForeignReading, SqlDialect } from './foreign-database.ts';
 
 interface PoolOptions {
   readonly dialect: SqlDialect;
@@ -22,91 +22,103 @@ const idleSeconds = 30;
 /** How much longer than its statement may take a database is waited for: one that is cut off says nothing of the time. */
 const silenceMs = 5 * secondMs;
 
-/** The setting that ends a statement of a connection in time; MariaDB has a name and a unit of its own for it. */
-const timeouts = {
-  postgres: ['BEGIN READ ONLY', 'SET LOCAL statement_timeout = %ms'],
-  mysql: ['SET SESSION max_execution_time = %ms', 'START TRANSACTION READ ONLY'],
-  mariadb: ['SET SESSION max_statement_time = %s', 'START TRANSACTION READ ONLY'],
+const repeatableRead = 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ';
+
+/**
+ * The statements that begin a reading: what it sees does not change, and its statements end in time. MariaDB has a name and
+ * a unit of its own for the latter.
+ */
+const preludes = {
+  sqlite: ['BEGIN'],
+  postgres: ['BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', 'SET LOCAL statement_timeout = %ms'],
+  mysql: ['SET SESSION max_execution_time = %ms', repeatableRead, 'START TRANSACTION READ ONLY'],
+  mariadb: ['SET SESSION max_statement_time = %s', repeatableRead, 'START TRANSACTION READ ONLY'],
 } as const;
 
 /** A few connections to one database. */
 export class SqlPool {
   readonly #options: PoolOptions;
-  readonly #sql: SQL;
+  /** Undefined for SQLite, whose file is opened for each reading. */
+  readonly #sql: SQL | undefined;
   /** The kind of the database, once it is known. */
-  #prelude: keyof typeof timeouts;
+  #prelude: keyof typeof preludes;
 
   constructor(options: PoolOptions) {
     this.#options = options;
     const { dialect, address } = options;
-    this.#prelude = dialect === 'sqlite' ? 'postgres' : dialect;
-    this.#sql =
-      dialect === 'sqlite'
-        ? new SQL({ adapter: 'sqlite', filename: address, readonly: true, create: false, safeIntegers: true })
-        : new SQL({
-            adapter: dialect,
-            url: address,
-            max: connectionsMax,
-            connectionTimeout: connectSeconds,
-            idleTimeout: idleSeconds,
-          });
+    this.#prelude = dialect;
+    if (dialect === 'sqlite') return;
+    this.#sql = new SQL({
+      adapter: dialect,
+      url: address,
+      max: connectionsMax,
+      connectionTimeout: connectSeconds,
+      idleTimeout: idleSeconds,
+      // PostgreSQL gives arrays and singles of named statements in another form, and a change of the table breaks those.
+      ...(dialect === 'postgres' && { prepare: false }),
+    });
   }
 
-  async select(statement: string, values: readonly SqlValue[]): Promise<Readonly<Record<string, unknown>>[]> {
+  /** Begins a reading. Fails as its statements do. */
+  async open(): Promise<ForeignReading> {
+    let connection: SQL | ReservedSQL;
     try {
-      return await this.#select(statement, values);
+      connection = (await this.#sql?.reserve()) ?? openFile(this.#options.address);
     } catch (error) {
       throw this.#failure(error);
     }
-  }
-
-  async #select(statement: string, values: readonly SqlValue[]): Promise<Readonly<Record<string, unknown>>[]> {
-    const { dialect } = this.#options;
-    if (dialect === 'sqlite') return [...(await this.#sql.unsafe(statement, [...values]))];
-    const connection = await this.#sql.reserve();
-    const answer = this.#ask(connection, statement, values);
-    const { clock, statementTimeoutMs } = this.#options;
-    const hasAnswered = await within(clock, statementTimeoutMs + silenceMs, answer).catch(() => true);
-    if (!hasAnswered) {
-      void connection.close().catch(() => undefined);
-      throw this.#tooSlow();
-    }
-    connection.release();
-    return answer;
-  }
-
-  async #ask(
-    connection: ReservedSQL,
-    statement: string,
-    values: readonly SqlValue[],
-  ): Promise<Readonly<Record<string, unknown>>[]> {
+    const reading = this.#reading(connection);
     try {
-      await this.#begin(connection);
-      const rows = [...(await connection.unsafe(statement, [...values]))];
-      await connection.unsafe('ROLLBACK');
-      return rows;
+      await this.#begin(reading);
+      return reading;
     } catch (error) {
-      await connection.unsafe('ROLLBACK').catch(() => undefined);
+      await reading[Symbol.asyncDispose]();
       throw error;
     }
   }
 
-  /** Opens a transaction that can only read, whose statements end in time. */
-  async #begin(connection: ReservedSQL): Promise<void> {
+  #reading(connection: SQL | ReservedSQL): ForeignReading {
+    const { clock, statementTimeoutMs } = this.#options;
+    let isLost = false;
+    const select: ForeignReading['select'] = async (statement, values) => {
+      const answer = connection.unsafe(statement, [...values]);
+      const hasAnswered = await within(clock, statementTimeoutMs + silenceMs, answer).catch(() => true);
+      if (!hasAnswered) {
+        isLost = true;
+        void connection.close().catch(() => undefined);
+        throw this.#tooSlow();
+      }
+      try {
+        return await answer;
+      } catch (error) {
+        throw this.#failure(error);
+      }
+    };
+    const end = async () => {
+      if (!isLost) await select('ROLLBACK', []).catch(() => undefined);
+      if (isLost) return;
+      if ('release' in connection) connection.release();
+      else await connection.close();
+    };
+    return { select, [Symbol.asyncDispose]: end };
+  }
+
+  async #begin(reading: ForeignReading): Promise<void> {
     const ms = this.#options.statementTimeoutMs;
     try {
-      for (const statement of timeouts[this.#prelude]) {
-        await connection.unsafe(statement.replace('%ms', String(ms)).replace('%s', String(ms / 1_000)));
+      for (const statement of preludes[this.#prelude]) {
+        await reading.select(statement.replace('%ms', String(ms)).replace('%s', String(ms / 1_000)), []);
       }
     } catch (error) {
-      if (this.#prelude !== 'mysql' || String((error as { errno?: unknown }).errno) !== unknownVariable) throw error;
+      const errno = (error as { cause?: { errno?: unknown } }).cause?.errno;
+      if (this.#prelude !== 'mysql' || String(errno) !== unknownVariable) throw error;
       this.#prelude = 'mariadb';
-      await this.#begin(connection);
+      await this.#begin(reading);
     }
   }
 
   async close(): Promise<void> {
-    await this.#sql.close({ timeout: 1 }).catch(() => undefined);
+    await this.#sql?.close({ timeout: 1 }).catch(() => undefined);
   }
 
   #tooSlow(cause?: unknown): ServiceError {
@@ -117,7 +129,6 @@ export class SqlPool {
 
   /** The members that a caller may know: neither address nor user, nor anything that is a secret here. */
   #failure(error: unknown): ServiceError {
-    if (error instanceof ServiceError) return error;
     const { connection, redact } = this.#options;
     const { code, errno, message } = error as { code?: string; errno?: string | number; message?: string };
     const state = String(errno ?? '');
@@ -145,3 +156,7 @@ const unknownVariable = '1193';
 const timeoutStates = ['57014', '3024', '1969'];
 /** PostgreSQL's classes of connection and authorization, and an unknown database; MySQL's refused logins. */
 const loginStates = /^(?:08|28|3D|57P|1044$|1045$|1049$)/;
+
+function openFile(filename: string): SQL {
+  return new SQL({ adapter: 'sqlite', filename, readonly: true, create: false, safeIntegers: true });
+}

@@ -2,6 +2,7 @@ import { limits } from '../../config/limits.ts';
 import type { ForeignColumn, ForeignDatabase } from '../../connections/foreign/foreign-database.ts';
 import { must } from '../../lib/assert.ts';
 import { compareKeys } from '../../lib/key-order.ts';
+import { MiB } from '../../lib/units.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { inSlices } from '../join/in-slices.ts';
 import type { RightRow } from '../join/joined-row.ts';
@@ -26,6 +27,14 @@ interface ForeignTableDeps {
 
 /** Values of one statement. */
 const valuesMax = 1_000;
+
+/**
+ * How many rows the first statement asks for, how many times as many the next one may, and about how many characters it
+ * should have: rows are counted and measured once they are here, and some are large.
+ */
+const firstRows = 100;
+const growth = 4;
+const pageChars = 4 * MiB;
 
 /** A table of a database elsewhere: the right side of a join, or what a query asks. What it shows is what has committed there. */
 export class ForeignTable implements RightSide {
@@ -71,10 +80,9 @@ export class ForeignTable implements RightSide {
   async page({ sort, limit, offset }: Pick<RequestedPage, 'sort' | 'limit' | 'offset'>): Promise<RightRow[]> {
     const writer = this.#writer();
     const order = [...sort.map(({ field, desc }) => writer.order(field, desc)), writer.key].join(', ');
-    const tail = `ORDER BY ${order} LIMIT ${limit} OFFSET ${offset}`;
     const rows: RightRow[] = [];
     let chars = 0;
-    for await (const row of this.#rows(writer, [], tail)) {
+    for await (const row of this.#rows(writer, [], { order, limit, offset })) {
       rows.push(row);
       chars += row.text.length;
       if (chars <= limits.joinRightCharsMax) continue;
@@ -88,7 +96,8 @@ export class ForeignTable implements RightSide {
     const { database } = this.#parts;
     const writer = this.#writer();
     const statement = `SELECT COUNT(*) AS total FROM ${writer.name(database.table)} WHERE ${this.#conditions(writer, [])}`;
-    const [counted] = await database.select(statement, writer.values);
+    await using reading = await database.open();
+    const [counted] = await reading.select(statement, writer.values);
     return Number(must(counted, 'a row with the number').total);
   }
 
@@ -96,13 +105,18 @@ export class ForeignTable implements RightSide {
     const writer = this.#writer();
     const budget = new RowBudget();
     const rows: RightRow[] = [];
-    const tail = `ORDER BY ${writer.key} LIMIT ${this.#parts.limit ?? limits.joinRightRowsMax + 1}`;
-    for await (const row of this.#rows(writer, conditionsOf(writer), tail)) budget.add(row, rows);
+    const limit = this.#parts.limit ?? limits.joinRightRowsMax + 1;
+    const found = this.#rows(writer, conditionsOf(writer), { order: writer.key, limit, offset: 0 });
+    for await (const row of found) budget.add(row, rows);
     return rows.sort((left, right) => compareKeys(left.key, right.key));
   }
 
-  /** Rows of one statement. Fails with `invalid_query` where two of them have the same key. */
-  async *#rows(writer: SqlWriter, conditions: readonly string[], tail: string): AsyncGenerator<RightRow> {
+  /** Rows in an order in which each has its place. Fails with `invalid_query` where two of them have the same key. */
+  async *#rows(
+    writer: SqlWriter,
+    conditions: readonly string[],
+    { order, limit, offset }: { order: string; limit: number; offset: number },
+  ): AsyncGenerator<RightRow> {
     const { database, source, columns } = this.#parts;
     const shown = columns.filter(({ name }) => source.columns?.includes(name) ?? true);
     const names = new Set([source.keyColumn, ...shown.map(({ name }) => name)]);
@@ -110,14 +124,30 @@ export class ForeignTable implements RightSide {
       `SELECT ${[...names].map((name) => writer.columnName(name)).join(', ')}`,
       `FROM ${writer.name(database.table)}`,
       `WHERE ${this.#conditions(writer, conditions)}`,
-      tail,
+      `ORDER BY ${order}`,
+      `LIMIT ${writer.value(limit)} OFFSET ${writer.value(offset)}`,
     ].join(' ');
+    const parameters = writer.values.slice(0, -2);
+    // A key has the digits that the database gives, but for a single, of which it gives some that are none of its own.
+    const keyKind = columns.some(({ name, kind }) => name === source.keyColumn && kind === 'single')
+      ? 'single'
+      : 'other';
     const keys = new Set<string>();
-    for (const found of await database.select(statement, writer.values)) {
-      const key = String(jsonOf(found[source.keyColumn], 'other'));
-      if (keys.has(key)) throw notAKey(source.keyColumn);
-      keys.add(key);
-      yield { key, text: JSON.stringify(documentOf(found, shown)) };
+    let chars = 0;
+    await using reading = await database.open();
+    for (let asked = Math.min(firstRows, limit); asked > 0; ) {
+      const found = await reading.select(statement, [...parameters, asked, offset + keys.size]);
+      for (const row of found) {
+        const key = String(jsonOf(row[source.keyColumn], keyKind));
+        if (keys.has(key)) throw notAKey(source.keyColumn);
+        keys.add(key);
+        const text = JSON.stringify(documentOf(row, shown));
+        chars += text.length;
+        yield { key, text };
+      }
+      if (found.length < asked) return;
+      const fitting = Math.ceil((pageChars * keys.size) / chars);
+      asked = Math.min(limit - keys.size, asked * growth, fitting);
     }
   }
 
@@ -154,10 +184,21 @@ function documentOf(row: Readonly<Record<string, unknown>>, columns: readonly Fo
 /** Numbers that databases give as text are numbers, where a number holds all of their digits. */
 function jsonOf(value: unknown, kind: ForeignColumn['kind']): unknown {
   if (typeof value === 'bigint') return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-  if (value instanceof Date) return value.toISOString();
+  // MySQL's `0000-00-00` is no date.
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
+  if (kind === 'single' && typeof value === 'number') return shortest(value);
   if ((kind !== 'number' && kind !== 'integer') || typeof value !== 'string') return value ?? null;
   const number = Number(value);
   return isHeld(number) ? number : value;
+}
+
+/** A number of 32 bits by the digits that tell it apart from others, as databases print it. */
+function shortest(single: number): number {
+  for (let digits = 6; digits < 9; digits += 1) {
+    const number = Number(single.toPrecision(digits));
+    if (Math.fround(number) === single) return number;
+  }
+  return single;
 }

@@ -46,7 +46,8 @@ export class SqlWriter {
   }
 
   /** A parameter as what the column holds: PostgreSQL would else take it for exactly its type, and refuse what does not fit. */
-  #fitting({ kind }: ForeignColumn, value: SqlValue): string {
+  #fitting({ kind }: ForeignColumn, given: SqlValue): string {
+    const value = kind === 'single' && typeof given === 'number' ? asSingle(given) : given;
     const type = this.#dialect === 'postgres' ? postgresTypes[kind] : undefined;
     if (type === undefined) return this.value(value);
     if (typeof value !== 'string' || kind === 'text') return `CAST(${this.value(value)} AS ${type})`;
@@ -68,11 +69,12 @@ export class SqlWriter {
   hasKey(keys: readonly string[]): string {
     const { kind } = this.#column('_id');
     if (kind === 'text') return this.isOneOf('_id', keys);
-    if (kind === 'integer' || kind === 'number') {
+    if (kind === 'integer' || kind === 'number' || kind === 'single') {
       const numbers = keys.filter((key) => integer.test(key) || fraction.test(key));
+      const isText = (key: string) => kind !== 'single' && decimal.test(key) && !isHeld(Number(key));
       return this.isOneOf(
         '_id',
-        numbers.map((key) => (decimal.test(key) && !isHeld(Number(key)) ? key : Number(key))),
+        numbers.map((key) => (isText(key) ? key : Number(key))),
       );
     }
     return keys.length === 0 ? none : `${this.#keyText()} IN (${keys.map((key) => this.value(key)).join(', ')})`;
@@ -149,7 +151,7 @@ export class SqlWriter {
     if (kind === 'other') return true;
     if (kind === 'text') return typeof value === 'string';
     if (kind === 'boolean') return typeof value === 'boolean';
-    if (typeof value !== 'string') return typeof value === 'number';
+    if (typeof value !== 'string' || kind === 'single') return typeof value === 'number';
     if (kind === 'number') return decimal.test(value) && !isHeld(Number(value));
     return isLong(value) || (this.#dialect === 'mysql' && isLongUnsigned(value));
   }
@@ -165,6 +167,7 @@ export class SqlWriter {
 const postgresTypes: Partial<Record<ColumnKind, string>> = {
   integer: 'bigint',
   number: 'numeric',
+  single: 'double precision',
   text: 'text',
   boolean: 'boolean',
 };
@@ -197,6 +200,12 @@ function isLongUnsigned(text: string): boolean {
 /** Whether a number holds what a database has as text. */
 export function isHeld(number: number): boolean {
   return Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number));
+}
+
+/** The number of 32 bits that is shown as this one, which databases compare by all of its digits. */
+function asSingle(value: number): number {
+  const single = Math.fround(value);
+  return Number.isFinite(single) ? single : value;
 }
 
 /** The whole number that bounds whole numbers as this one does; by its digits where it is beyond 2^53. */

@@ -27,7 +27,7 @@ test('a database that falls silent is not waited for longer than its statements 
     clock,
     redact: (text) => text,
   });
-  const answer = pool.select('SELECT 1', []).catch((error: unknown) => error);
+  const answer = pool.open().catch((error: unknown) => error);
   await asked.promise;
   await clock.advance(6_000);
   expect(await answer).toMatchObject({ code: 'foreign_source_unavailable' });
