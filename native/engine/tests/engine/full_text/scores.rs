@@ -37,6 +37,25 @@ fn bm25_with_the_length_of_the_field_that_matched() {
 }
 
 #[test]
+fn a_text_scores_alike_in_a_slot_and_beyond_the_slots_of_another_range() {
+    let others = || (0..64).map(|at| (format!("f{at}"), json!("filler")));
+    let ranges: Vec<Arc<TextIndex>> = [false, true]
+        .map(|is_beyond| {
+            let documents = ["soup", "soup", "leek"].map(|text| {
+                let others = others().filter(|_| is_beyond);
+                Value::Object(others.chain([("text".to_owned(), json!(text))]).collect())
+            });
+            index_of(json!(null), &documents)
+        })
+        .into();
+    let expected = bm25(6.0, 4.0, 1.0, 1.0, 1.0);
+    let hits = ask(&ranges, &plan(json!({"kind": "match", "field": "text", "text": "soup"}))).hits;
+    let scores: Vec<f32> = hits.iter().map(|hit| hit.score).collect();
+    assert_eq!(scores.len(), 4);
+    assert!(scores.iter().all(|score| (score - expected).abs() < 1e-5), "{scores:?} are not {expected}");
+}
+
+#[test]
 fn values_score_by_their_rarity_alone() {
     let index = index_of(json!(null), &[json!({"n": 1, "tags": ["a", "b", "c"]}), json!({"n": 2}), json!({"n": 1})]);
     let hits = run(&index, &plan(json!({"kind": "term", "field": "n", "value": 2}))).hits;

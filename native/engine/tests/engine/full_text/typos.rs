@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::support::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sundew_engine::full_text::{CancelFlag, DerivedIndex, QueryPlan, TextIndex, query};
 
 const KEPT: usize = 64;
@@ -30,7 +30,8 @@ fn documents() -> Vec<String> {
     documents
 }
 
-/// The documents of `ranges` indexes, each in two segments; another path comes first in some.
+/// The documents of `ranges` indexes, each in two segments. Another path comes first in some, and as many as leave the text
+/// no slot in others.
 fn indexes(ranges: usize) -> Vec<Arc<TextIndex>> {
     let documents = documents();
     let index_of_range = |range: usize| {
@@ -38,11 +39,9 @@ fn indexes(ranges: usize) -> Vec<Arc<TextIndex>> {
         let rows: Vec<Row> = (0..documents.len())
             .filter(|at| at % ranges == range)
             .map(|at| {
-                let document = match range % 2 {
-                    0 => json!({"text": documents[at]}),
-                    _ => json!({"other": "x", "text": documents[at]}),
-                };
-                put(&format!("k{at:04}"), at as u32, document)
+                let others = (0..[0, 1, 64][range]).map(|other| (format!("other{other}"), json!("x")));
+                let document: Map<String, Value> = others.chain([("text".to_owned(), json!(documents[at]))]).collect();
+                put(&format!("k{at:04}"), at as u32, document.into())
             })
             .collect();
         for (part, rows) in rows.chunks(rows.len().div_ceil(2)).enumerate() {

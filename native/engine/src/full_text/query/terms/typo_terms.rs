@@ -15,17 +15,16 @@ use crate::full_text::errors::carried;
 use crate::full_text::plan::{Automatic, Fuzziness, Node, QueryPlan};
 use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
 use crate::full_text::query::deadline::Deadline;
-use crate::full_text::query::run::statistics::term_in;
+use crate::full_text::query::run::statistics::{shared_term, term_in};
 use crate::full_text::query::terms::levenshtein::FuzzyWord;
 use crate::full_text::query::terms::term_expansion::{ExpandedTermsQuery, Listed, TermPrefix, Tokens};
-use crate::full_text::slots::Slot;
 
 /// Tokens that one word stands for. Rarer ones are slips themselves more often than not, and each costs a look-up in
 /// every segment.
 pub const TYPO_TOKENS_MAX: usize = 64;
 
-/// Where the tokens lie in the range that is searched, and the words that they are to be near to.
-type TypoKey = (Option<Slot>, Term, Arc<[FuzzyWord]>);
+/// Where the tokens lie, as ranges call it, and the words that they are to be near to.
+type TypoKey = (Term, Arc<[FuzzyWord]>);
 
 /// The words of one range.
 pub struct RangeWords {
@@ -66,11 +65,11 @@ impl Vocabulary {
         if let Some(known) = listed.get(key) {
             return Ok(Arc::clone(known));
         }
-        let (slot, term, words) = key;
+        let (shared, words) = key;
         let tokens = Tokens::FuzzyAny(Arc::clone(words));
         let mut found: HashMap<String, NearToken> = HashMap::new();
         for (range, RangeWords { searcher, index, permitted }) in self.ranges.iter().enumerate() {
-            let Some(term) = term_in(term, slot.as_ref(), index) else { continue };
+            let term = term_in(shared, index);
             let prefix = term.serialized_value_bytes();
             for (segment, reader) in searcher.segment_readers().iter().enumerate() {
                 let terms = reader.inverted_index(term.field())?;
@@ -139,6 +138,8 @@ fn allows_typos(node: &Node) -> bool {
 pub struct TypoQuery {
     vocabulary: Arc<Vocabulary>,
     key: TypoKey,
+    /// Where they lie in the range that is searched.
+    prefix: TermPrefix,
     deadline: Deadline,
 }
 
@@ -150,16 +151,16 @@ impl TypoQuery {
         words: Vec<FuzzyWord>,
         deadline: &Deadline,
     ) -> Self {
-        let slot = index.fields.slot_of(text_field.field).and_then(|slot| index.slots.slots.get(slot));
-        let key = (slot.cloned(), text_field.term(""), words.into());
-        Self { vocabulary: Arc::clone(vocabulary), key, deadline: deadline.clone() }
+        let term = text_field.term("");
+        let key = (shared_term(&term, index), words.into());
+        Self { vocabulary: Arc::clone(vocabulary), key, prefix: TermPrefix(term), deadline: deadline.clone() }
     }
 }
 
 impl Query for TypoQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let tokens = Tokens::Listed(self.vocabulary.tokens_near(&self.key, &self.deadline)?);
-        let prefixes = vec![TermPrefix(self.key.1.clone())];
+        let prefixes = vec![self.prefix.clone()];
         ExpandedTermsQuery { prefixes, tokens, deadline: self.deadline.clone() }.weight(scoring)
     }
 }
