@@ -290,6 +290,7 @@ describe.each(['crm', 'file'])('a query of a foreign table of the connection %s'
     [{ filter_query: { exists: { field: 'age' } }, exclusion_query: { term: { name: 'Ada' } } }, 1, ['3']],
     [{ filter_query: { term: { name: "'; DROP TABLE people; --" } } }, 0, []],
     [{ filter_prefix: '2' }, 1, ['2']],
+    [{ filter_query: { terms: { _id: [1, '3'] } } }, 2, ['1', '3']],
     [{ limit: 2 }, 3, ['1', '2']],
     [{ limit: 2, offset: 2 }, 3, ['3']],
     [{ limit: 2, offset: 7 }, 3, []],

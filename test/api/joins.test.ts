@@ -227,6 +227,12 @@ describe('a join', () => {
       ]);
       const turned = await pairs('wholes', 'pieces', { left_field: '_id', right_field: 'of' });
       expect(turned.map((pair) => pair.toReversed()).toSorted()).toEqual(wholes.toSorted());
+      const others = await pairs('pieces', 'wholes', { left_field: 'of', right_field: '_id', operator: 'neq' });
+      expect(others.filter(([key]) => key === 'p1').toSorted()).toEqual([
+        ['p1', '8'],
+        ['p1', '9'],
+        ['p1', 'true'],
+      ]);
     },
   );
 

@@ -92,7 +92,7 @@ function plainJoin(rows: readonly Row[], join: Join): Row[] {
     const key = of === undefined ? row.left : row.rights[of];
     const document = key === undefined ? undefined : shown[of ?? 'orders']?.get(key);
     const field = of === undefined ? on.left_field : path.join('.');
-    const hasKey = [field, on.right_field].includes('_id') && (on.operator ?? 'eq') === 'eq';
+    const hasKey = [field, on.right_field].includes('_id') && ['eq', 'neq'].includes(on.operator ?? 'eq');
     const compared = (each: string | number | boolean) => (hasKey && typeof each === 'number' ? String(each) : each);
     const values = key === undefined || document === undefined ? [] : scalarsAt(key, document, field);
     const lefts = values.map(compared);

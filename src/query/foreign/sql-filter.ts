@@ -96,6 +96,7 @@ export class SqlWriter {
       case 'match_none':
         return none;
       case 'term':
+        if (node.field === '_id' && typeof node.value !== 'boolean') return this.hasKey([String(node.value)]);
         return this.isOneOf(fieldOf(node.field), [node.value]);
       case 'bool_field':
         return this.isOneOf(node.field, [node.value]);

@@ -193,10 +193,12 @@ export class JoinStage {
   }
 
   /** Where one side is a key, a number of the other is that of its digits. */
-  readonly #nameOf = (value: Scalar): string => {
+  readonly #asKey = (value: Scalar): Scalar => {
     const { left, rightField } = this.#join;
-    return nameOfValue(left.path === '_id' || rightField === '_id' ? (keyOfValue(value) ?? value) : value);
+    return left.path === '_id' || rightField === '_id' ? (keyOfValue(value) ?? value) : value;
   };
+
+  readonly #nameOf = (value: Scalar): string => nameOfValue(this.#asKey(value));
 
   #findIn(byValue: ReadonlyMap<string, readonly RightRow[]>): FindRights {
     const { left } = this.#join;
@@ -214,11 +216,12 @@ export class JoinStage {
     const { left, operator, rightField } = this.#join;
     const rows = await this.#everything();
     Object.assign(this.report, { access: 'comparison', reason: `"${operator}" compares every pair of rows` });
-    this.#values ??= rows.map((row) => rightValues(row, rightField));
+    const asCompared = operator === 'neq' ? this.#asKey : (value: Scalar) => value;
+    this.#values ??= rows.map((row) => rightValues(row, rightField).map(asCompared));
     const values = this.#values;
     const count = values.reduce((sum, { length }) => sum + length, 0);
     return (row) => {
-      const lefts = leftValues(row, left);
+      const lefts = leftValues(row, left).map(asCompared);
       const comparisons = Math.max(rows.length, lefts.length * count);
       this.#comparisons.all += comparisons;
       this.#comparisons.since += comparisons;

@@ -66,7 +66,7 @@ export function readTerm(node: Members, { where, budget }: NodeScope): PlanNode 
   checkMembers(node, ['term', 'field', 'path', 'fuzziness', 'prefix_length', 'boost'], where);
   const { field, value, options } = readFieldValue(node, 'term', 'value', where);
   const near = readFuzziness(options, where);
-  const term = scalar(value, where);
+  const term = comparedIn(field, value, where);
   if (!near) return { kind: 'term', ...optionalField(field), value: term, ...boostOf(options, where) };
   if (typeof term !== 'string' || term === '') throw invalidQuery(where, 'a term with "fuzziness" must be a word');
   budget.spendExpansion();
@@ -95,7 +95,9 @@ export function readTerms(node: Members, { where, budget }: NodeScope): PlanNode
   budget.spend(values.length);
   const inner = isNumber(member(terms, 'boost')) ? readBoost(terms, where) : 1;
   const boost = readBoost(node, where) * inner;
-  return anyOf(values.map((value: unknown) => ({ kind: 'term', field, value: scalar(value, where), boost })));
+  return anyOf(
+    values.map((value: unknown) => ({ kind: 'term', field, value: comparedIn(field, value, where), boost })),
+  );
 }
 
 export function readMultiMatch(node: Members, { where, budget }: NodeScope): PlanNode {
@@ -213,8 +215,10 @@ function textOf(value: unknown, name: string, where: string, budget: QueryBudget
   throw invalidQuery(where, `"${name}" must be a text`);
 }
 
-function scalar(value: unknown, where: string): string | number | boolean {
-  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value;
+/** A key is text; numbers mean the key of their digits, as in joins. */
+function comparedIn(field: string | undefined, value: unknown, where: string): string | number | boolean {
+  if (typeof value === 'number') return field === '_id' ? String(value) : value;
+  if (typeof value === 'string' || typeof value === 'boolean') return value;
   throw invalidQuery(where, 'a term must be a string, a number, true or false');
 }
 

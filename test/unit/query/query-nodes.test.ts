@@ -56,6 +56,7 @@ const nodes: [node: unknown, plan: string][] = [
   [{ term: 'a' }, '="a"'],
   [{ term: { f: 5 } }, 'f:=5'],
   [{ term: { f: true } }, 'f:=true'],
+  [{ term: { _id: 7 } }, '_id:="7"'],
   [{ term: { f: { value: 'a', boost: 2 } } }, 'f:="a"^2'],
   [{ term: { field: 'f', value: 'a' } }, 'f:="a"'],
   [{ term: { field: 'f', text: 'a' } }, 'f:="a"'],
