@@ -4,6 +4,7 @@ import { ChildServer, type ChildServerOptions } from '../support/fault/child-ser
 import type { DurableShadow } from '../support/fault/durable-shadow.ts';
 import { type ArmedFault, FaultControl, type FaultRule } from '../support/fault/fault-control.ts';
 import type { SeededRandom } from '../support/fault/seeded-random.ts';
+import { until } from '../support/fault/until.ts';
 import { WireClient } from '../support/fault/wire-client.ts';
 import { DocumentModel } from './document-model.ts';
 import { type KillPlan, planKill } from './kill-plan.ts';
@@ -12,6 +13,8 @@ import { ScratchTables } from './scratch-tables.ts';
 import { resolveDoubts, verifyDatabase } from './verify-database.ts';
 
 const clientCount = 4;
+/** Writes that every power failure has behind it, however slow the machine is. */
+export const writesBeforeFailure = 4;
 /** A place that the load does not pass in this time is given up, and the server killed where it is. */
 const loadMsMax = 1_500;
 /** Often enough for index checkpoints, and the purges that follow them, to happen under load. */
@@ -61,7 +64,8 @@ export class CrashRun {
   }
 
   /**
-   * Load, and the power goes: what was never synced is gone. Reopen and compare.
+   * Load, and the power goes `afterMs` later, or once `writesBeforeFailure` are acknowledged: what was never synced is gone.
+   * Reopen and compare.
    * @param disk a fault of the disk while the load runs
    */
   async powerFailure(openShadow: (dataDir: string) => DurableShadow, afterMs: number, disk?: FaultRule): Promise<void> {
@@ -79,10 +83,12 @@ export class CrashRun {
     if (disk) control.arm(disk);
     const stop = new AbortController();
     const load = Promise.all([...this.#clients, this.#scratch].map((client) => client.run(server.url, stop.signal)));
-    await Promise.race([load, Bun.sleep(afterMs), server.ended]);
+    const enough = this.acknowledged + writesBeforeFailure;
+    const written = until(async () => this.acknowledged >= enough || stop.signal.aborted);
+    await Promise.race([load, Promise.all([Bun.sleep(afterMs), written]), server.ended]);
     await server.kill();
     stop.abort();
-    await load;
+    await Promise.all([load, written]);
     shadow.replace();
     await this.#verify();
   }
