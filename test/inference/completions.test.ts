@@ -61,6 +61,57 @@ describe('POST /v1/completions', () => {
     );
   });
 
+  test('echoes a prompt with its log probabilities', async () => {
+    const [whole] = (await complete({ logprobs: 2, echo: true })).choices;
+    expect(whole?.text).toBe('hello from the chain.');
+    expect(whole?.logprobs?.tokens?.join('')).toBe('hello from the chain.');
+    const [first, ...others] = whole?.logprobs?.top_logprobs ?? [];
+    expect(first).toBeNull();
+    expect(others.every((top) => Object.keys(top).length === 2)).toBe(true);
+    expect((await complete({ max_tokens: 0 })).choices[0]).toMatchObject({ text: '', finish_reason: 'length' });
+  });
+
+  test('scores a text without an answer, as evaluations ask', async () => {
+    const asked = { prompt: 'hello from, é😀', max_tokens: 0, logprobs: 2, echo: true };
+    const { choices, usage } = await complete(asked);
+    expect(choices[0]).toMatchObject({ text: asked.prompt, finish_reason: 'length' });
+    expect(usage).toMatchObject({ completion_tokens: 0, prompt_tokens: usage?.total_tokens });
+    const scores: readonly (number | null)[] = choices[0]?.logprobs?.token_logprobs ?? [];
+    const tokenized = await server.send('POST', '/tokenize', { model, prompt: asked.prompt });
+    const { tokens } = tokenized.body as unknown as { tokens: number[] };
+    expect(scores).toHaveLength(tokens.length);
+    expect([...new Set(choices[0]?.logprobs?.text_offset)]).toEqual(
+      expect.arrayContaining([0, ...Array.from('from, é😀', (_, at) => at + 6)]),
+    );
+    // Each is the one that the token has as an answer to those in front of it.
+    expect(scores[0]).toBeNull();
+    for (const [at, token] of tokens.entries()) {
+      if (at === 0) continue;
+      const forced = await complete({
+        prompt: tokens.slice(0, at),
+        max_tokens: 1,
+        logprobs: 0,
+        logit_bias: { [token]: 100 },
+      });
+      expect(scores[at]).toBeCloseTo(forced.choices[0]?.logprobs?.token_logprobs?.[0] ?? Number.NaN, 4);
+    }
+    // The same of its tokens, several times, and in a stream; and of a text that is read in several steps.
+    const fromTokens = (await complete({ ...asked, prompt: [tokens] as never, n: 2 })).choices;
+    for (const each of fromTokens) {
+      expect(each.text).toBe(asked.prompt);
+      expect(each.logprobs?.token_logprobs).toEqual(scores as number[]);
+    }
+    const streamed = [];
+    for await (const chunk of await client.completions.create({ model, ...asked, stream: true })) {
+      streamed.push(...(chunk.choices[0]?.logprobs?.token_logprobs ?? []));
+    }
+    expect(streamed).toEqual(scores as number[]);
+    const prompt = 'hello from the chain. '.repeat(100);
+    const long = (await complete({ ...asked, prompt })).choices[0]?.logprobs;
+    expect(long?.tokens?.join('')).toBe(prompt);
+    expect(long?.token_logprobs?.every((each, at) => (at === 0 ? each === null : each < 0))).toBe(true);
+  });
+
   test('tells where tokens are by characters, of which one may be several tokens', async () => {
     const text = 'é😀日x';
     const asked = { logprobs: 0, max_tokens: 40, grammar: `root ::= "${text}"` };
@@ -122,8 +173,8 @@ describe('POST /v1/completions', () => {
   test('refuses by name what cannot be', async () => {
     expect(await refusal({ suffix: 'behind' })).toContain('suffix: this model was not made to fill a gap');
     expect(await refusal({ best_of: 3 })).toContain('best_of');
-    expect(await refusal({ echo: true, logprobs: 1 })).toContain('echo');
-    expect(await refusal({ prompt: [1, 2], echo: true })).toContain('echo');
+    expect(await refusal({ model: 'filler', suffix: 'behind', echo: true, logprobs: 1 })).toContain('echo');
+    expect(await refusal({ logit_bias: { 270000: 1 } })).toContain('logit_bias: there is no token 270000');
     expect(await refusal({ prompt: '' })).toContain('prompt');
     expect(await refusal({ prompt: [999_999] })).toContain('the token 999999');
     expect(await refusal({ prompt: Array.from({ length: 40 }, () => 'a'), n: 8 })).toContain('128');

@@ -125,6 +125,17 @@ describe('chat', () => {
     expect(after.done).toBe(true);
   });
 
+  test('refuses to let a model think that cannot, and takes that it is not to', async () => {
+    for (const think of [true, 'high'] as const) {
+      const thinking = { model, messages: user('hello'), options, think };
+      expect(await told(client.chat(thinking))).toContain('does not support thinking');
+      expect(await told(client.generate({ model, prompt: 'hello', options, think }))).toContain('think: "chain"');
+      const raw = { method: 'POST', body: JSON.stringify({ ...thinking, stream: true }) };
+      expect((await fetch(`${server.url}/api/chat`, raw)).status).toBe(400);
+    }
+    expect((await client.chat({ model, messages: user('hello'), options, think: false })).done).toBe(true);
+  });
+
   test('is held to a schema, and to lengths and stops', async () => {
     const format = { type: 'object', properties: { size: { enum: ['s', 'm'] } }, required: ['size'] };
     const held = await client.chat({ model, messages: user('count'), format, options });

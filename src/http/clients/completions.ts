@@ -9,7 +9,7 @@ import {
 } from '../../protocol/clients/completions.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { foreignToGeneration } from '../inference/foreign-members.ts';
-import { readFormat, readSharedMembers } from '../inference/generation/chat-request.ts';
+import { isGiven, readFormat, readSharedMembers } from '../inference/generation/chat-request.ts';
 import { newHead } from '../inference/generation/completion-body.ts';
 import { streamedAnswer } from '../inference/generation/streamed-answer.ts';
 import { inferenceBody } from '../inference/inference-body.ts';
@@ -44,7 +44,6 @@ export function completionRoutes(inference: Inference): Route[] {
         const completion: TextCompletion = {
           head: newHead(inference, first, 'cmpl'),
           choices,
-          echoes: requests.map(({ prompt }) => (context.body.echo === true ? String(prompt?.input) : '')),
           wantsLogprobs: first.topLogprobs !== undefined,
           includeUsage,
         };
@@ -78,13 +77,12 @@ function readRequests(body: CompletionsBody): readonly [GenerationRequest, ...Ge
   };
   const inputs = inputsOf(prompt);
   if (inputs.length * shared.choices > answersMax) throw invalid(`prompt: at most ${answersMax} answers at a time`);
-  if (echo === true && logprobs !== undefined && logprobs !== null) {
-    throw invalid('echo: log probabilities are given for the answer only; leave out one of the two');
+  if (echo === true && isGiven(logprobs) && (suffix ?? '') !== '') {
+    throw invalid('echo: has no log probabilities where suffix is given; leave out one of the three');
   }
   const requests = inputs.map((input) => {
     if (input.length === 0) throw invalid('prompt: a text is empty');
-    if (echo === true && typeof input !== 'string') throw invalid('echo: prompts have to be texts, not tokens');
-    return generationRequest({ ...shared, prompt: { input, suffix: suffix ?? undefined } });
+    return generationRequest({ ...shared, prompt: { input, suffix: suffix ?? undefined, echo: echo === true } });
   });
   return requests as [GenerationRequest, ...GenerationRequest[]];
 }

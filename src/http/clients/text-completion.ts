@@ -12,8 +12,6 @@ export interface TextCompletion {
   readonly head: CompletionHead;
   /** Choices for each prompt. */
   readonly choices: number;
-  /** Texts that the answers to each prompt begin with. */
-  readonly echoes: readonly string[];
   readonly wantsLogprobs: boolean;
   readonly includeUsage: boolean;
 }
@@ -25,7 +23,7 @@ export function textCompletionBody(of: TextCompletion, outputs: readonly Generat
     object: 'text_completion',
     choices: outputs.map(({ result, deltas, finish }, index) => {
       return {
-        text: `${echoOf(of, index)}${textOf(deltas)}`,
+        text: textOf(deltas),
         index,
         logprobs: of.wantsLogprobs ? logprobsOf(result.logprobs ?? [], 0) : null,
         finish_reason: finish,
@@ -46,9 +44,7 @@ export class TextCompletionChunks implements ChunkWriter {
   }
 
   begin(): string[] {
-    const { choices, echoes } = this.#of;
-    const echoed = echoes.flatMap((echo) => Array.from({ length: choices }, () => echo));
-    return echoed.flatMap((echo, choice) => (echo === '' ? [] : [this.#chunk(choice, echo, null, null)]));
+    return [];
   }
 
   pieces(choice: number, deltas: readonly OutputDelta[], logprobs: GenerateEvent['logprobs']): string[] {
@@ -77,10 +73,6 @@ export class TextCompletionChunks implements ChunkWriter {
     const usage = this.#of.includeUsage ? { usage: null } : {};
     return JSON.stringify({ ...this.#of.head, object: 'text_completion', choices, ...usage });
   }
-}
-
-function echoOf({ echoes, choices }: TextCompletion, choice: number): string {
-  return echoes[Math.floor(choice / choices)] ?? '';
 }
 
 function textOf(deltas: readonly OutputDelta[]): string {
@@ -112,10 +104,11 @@ function logprobsOf(logprobs: NonNullable<GenerateEvent['logprobs']>, begun: num
   });
   const byToken = (top: readonly TokenLogprob[]) =>
     Object.fromEntries(top.map(({ token, logprob }) => [token, logprob]));
+  const orNull = <T>({ logprob }: TokenLogprob, value: T) => (Number.isNaN(logprob) ? null : value);
   return {
     tokens: logprobs.map(({ token }) => token),
-    token_logprobs: logprobs.map(({ logprob }) => logprob),
-    top_logprobs: logprobs.map(({ top }) => byToken(top)),
+    token_logprobs: logprobs.map((each) => orNull(each, each.logprob)),
+    top_logprobs: logprobs.map((each) => orNull(each, byToken(each.top))),
     text_offset: offsets,
   };
 }

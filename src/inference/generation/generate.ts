@@ -91,6 +91,7 @@ export async function prepareGeneration(
     speculation:
       typeof speculation === 'string' ? undefined : { policy: speculation.policy, draft, tokens: speculation.tokens },
     stream: request.stream,
+    echo: prompt.echo,
   };
   const newParser = () =>
     new OutputParser({

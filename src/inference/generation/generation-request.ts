@@ -24,6 +24,8 @@ export interface RawPrompt {
   readonly input: string | readonly number[];
   /** The text behind the output. */
   readonly suffix: string | undefined;
+  /** Whether the output begins with the prompt. */
+  readonly echo?: boolean;
 }
 
 /** A request for text as it is meant: aliases and defaults resolved, everything impossible refused. */

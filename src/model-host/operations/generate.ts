@@ -52,7 +52,7 @@ export interface Speculation {
 export interface GenerateInput {
   /** All of it, the token that begins an input included: nothing is put in front of it. */
   readonly prompt: readonly PromptPiece[];
-  /** Tokens that may be generated, at least 1. */
+  /** Tokens that may be generated; 0 only reads the prompt. */
   readonly tokensMax: number;
   /** Texts that end the output and are not part of it. */
   readonly stop: readonly string[];
@@ -69,11 +69,14 @@ export interface GenerateInput {
   readonly stream: boolean;
   /** Whether an event without text tells that the prompt has been read: others can start from its state then. */
   readonly tellsPromptRead?: boolean;
+  /** The piece of the prompt that the output begins with, with its log probabilities where those are given. */
+  readonly echo?: PromptPiece | undefined;
 }
 
 export interface TokenLogprob {
   readonly token: string;
   readonly bytes: readonly number[];
+  /** Not a number for the first token of all, which nothing stands in front of. */
   readonly logprob: number;
 }
 

@@ -12,9 +12,16 @@ export const completionsRequestSchema = Type.Object({
     description: 'A text or tokens of the model, or several of them. No chat template is applied.',
   }),
   suffix: optional(Type.String({ description: 'What is to follow the answer, for models that can fill a gap.' })),
+  max_tokens: optional(
+    Type.Integer({ minimum: 0, description: 'Tokens to generate at most; 256 unless given. 0 only reads the prompt.' }),
+  ),
   echo: optional(Type.Boolean({ description: 'The answer begins with its prompt.' })),
   logprobs: optional(
-    Type.Integer({ minimum: 0, maximum: 20, description: 'Alternatives to give beside each token of the answer.' }),
+    Type.Integer({
+      minimum: 0,
+      maximum: 20,
+      description: 'Alternatives to give beside each token of the answer, with `echo` those of the prompt included.',
+    }),
   ),
   best_of: optional(Type.Integer({ minimum: 1, description: 'Refused where it is above `n`.' })),
 });
@@ -23,10 +30,12 @@ export type CompletionsBody = Static<typeof completionsRequestSchema>;
 
 const logprobsSchema = Type.Object({
   tokens: Type.Array(Type.String()),
-  token_logprobs: Type.Array(Type.Number()),
-  top_logprobs: Type.Array(Type.Record(Type.String(), Type.Number())),
+  token_logprobs: Type.Array(Type.Union([Type.Number(), Type.Null()]), {
+    description: '`null` for the first token of a prompt, where the model reads nothing in front of it.',
+  }),
+  top_logprobs: Type.Array(Type.Union([Type.Record(Type.String(), Type.Number()), Type.Null()])),
   text_offset: Type.Array(Type.Integer(), {
-    description: 'Characters (Unicode code points) in front of each token, of the answer alone.',
+    description: 'Characters (Unicode code points) of `text` in front of each token.',
   }),
 });
 

@@ -11,6 +11,7 @@ import {
   ollamaChatSchema,
   ollamaGenerateSchema,
 } from '../../../protocol/clients/ollama.ts';
+import { ServiceError } from '../../../protocol/service-error.ts';
 import { admitted } from '../../inference/admitted.ts';
 import { inferenceBody } from '../../inference/inference-body.ts';
 import { LateStream } from '../../listener/streams/late-stream.ts';
@@ -70,6 +71,7 @@ async function answer(inference: Inference, own: OwnProvider, form: GenerationFo
   const lines = new GenerationLines(form.shape, context.body.model, inference.clock);
   const request = form.read();
   if (form.isEmpty) return await load(inference, request, lines, context);
+  if (request.enableThinking === true) checkThinks(inference, request.model);
   if (!request.stream) {
     const [output] = await own.generate(request, context);
     return lines.whole(must(output, 'there is an answer'));
@@ -88,6 +90,12 @@ async function answer(inference: Inference, own: OwnProvider, form: GenerationFo
     });
     lines.end(must(output, 'there is an answer')).forEach(send);
   });
+}
+
+/** Clients of Ollama learn from this refusal that a model has no thoughts to show. */
+function checkThinks(inference: Inference, name: string): void {
+  if (inference.models.require('generators', name).manifest.capabilities.includes('reasoning')) return;
+  throw new ServiceError('model_not_supported', `think: "${name}" does not support thinking`);
 }
 
 /** Loads the model, to stay for the time that is asked for; a time of 0 unloads it. */

@@ -60,6 +60,14 @@ export class Vocabulary implements TokenizerOfModel {
     return tokens;
   }
 
+  /** How many tokens of a prompt are those of the piece, and the text of it. */
+  shown(piece: PromptPiece): { readonly tokens: number; readonly text: string } {
+    const tokens = [...this.#tokensOf(piece)];
+    if ('text' in piece) return { tokens: tokens.length, text: piece.text };
+    const bytes = tokens.flatMap((token) => [...this.spelledBytes(token)]);
+    return { tokens: tokens.length, text: new TextDecoder().decode(Uint8Array.from(bytes)) };
+  }
+
   encode(text: string): readonly number[] {
     return [...this.plainTokens(text)];
   }

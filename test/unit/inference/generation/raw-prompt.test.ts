@@ -3,15 +3,12 @@ import { rawPrompt } from '../../../../src/inference/generation/prompt/raw-promp
 
 const info = { bosText: '<s>', infillTexts: { prefix: '<PRE>', suffix: '<SUF>', middle: '<MID>' } };
 
-test('a text is plain, behind the token that begins one', () => {
+test('a text is plain, behind the token that begins one; tokens may have it already', () => {
   expect(rawPrompt({ input: 'a<s>', suffix: undefined }, info).pieces).toEqual([
     { text: '<s>', markup: true },
     { text: 'a<s>', markup: false },
   ]);
-  expect(rawPrompt({ input: [4, 2], suffix: '' }, info).pieces).toEqual([
-    { text: '<s>', markup: true },
-    { tokens: [4, 2] },
-  ]);
+  expect(rawPrompt({ input: [4, 2], suffix: '' }, info).pieces).toEqual([{ tokens: [4, 2] }]);
 });
 
 test('a gap stands behind what surrounds it', () => {

@@ -50,6 +50,8 @@ export class Generation {
   #settled = Promise.withResolvers<GenerateResult | 'outgrown'>();
   readonly #output: OutputText;
   readonly #logprobs: NonNullable<GenerateResult['logprobs']>[number][] = [];
+  /** The part of the prompt that the output begins with. */
+  readonly #echo: ReturnType<Vocabulary['shown']>;
   #text = '';
   #slot: SequenceSlot | undefined;
   #sampler: TokenSampler | undefined;
@@ -75,6 +77,7 @@ export class Generation {
     this.#deps = deps;
     this.#prompt = deps.prompt;
     this.#output = new OutputText(deps.input.stop);
+    this.#echo = deps.vocabulary.shown(deps.input.echo ?? { tokens: [] });
   }
 
   get prompt(): readonly number[] {
@@ -86,8 +89,14 @@ export class Generation {
     return this.#settled.promise;
   }
 
+  /** A prompt whose log probabilities are told has to be read whole. */
   get cache(): PromptCache | undefined {
-    return this.#deps.input.promptCache;
+    return this.#tellsPrompt ? undefined : this.#deps.input.promptCache;
+  }
+
+  get #tellsPrompt(): boolean {
+    const { echo, topLogprobs } = this.#deps.input;
+    return echo !== undefined && topLogprobs !== undefined;
   }
 
   get slot(): SequenceSlot {
@@ -160,16 +169,23 @@ export class Generation {
 
   /** Which of the tokens that `next` gave need logits. */
   wanted(tokens: number): readonly number[] {
-    if (!this.reading) return Array.from({ length: tokens }, (_, at) => at);
+    if (!this.reading || (this.#tellsPrompt && this.#completionTokens === 0))
+      return Array.from({ length: tokens }, (_, at) => at);
     return this.slot.tokens.length + tokens === this.prompt.length ? [tokens - 1] : [];
   }
 
   /** Draws what follows at the places that were evaluated. The sequence keeps the first `keptTokens` of its tokens. */
-  async take(native: NativeContext, places: Uint32Array): Promise<{ done: boolean; keptTokens: number }> {
+  async take(native: NativeContext, evaluated: Uint32Array): Promise<{ done: boolean; keptTokens: number }> {
     this.#deps.context.progress();
-    if (places.length === 0) return { done: false, keptTokens: this.slot.tokens.length };
-    if (this.#completionTokens === 0) this.#promptRead();
     const sampler = must(this.#sampler, 'a generation that is under way has a sampler');
+    const isFirst = this.#completionTokens === 0;
+    const places = isFirst && this.#tellsPrompt ? await this.#tellPrompt(sampler, native, evaluated) : evaluated;
+    if (places.length === 0) return { done: false, keptTokens: this.slot.tokens.length };
+    if (isFirst) this.#promptRead();
+    if (this.#deps.input.tokensMax === 0) {
+      this.#finish = 'length';
+      return { done: true, keptTokens: this.slot.tokens.length };
+    }
     const behind = this.slot.tokens.length - places.length;
     for (const [at, place] of places.entries()) {
       const token = await sampler.draw(native, place);
@@ -181,9 +197,29 @@ export class Generation {
     return { done: false, keptTokens: this.slot.tokens.length };
   }
 
+  /** Notes the log probabilities of the tokens that follow the places; gives the place that the output follows. */
+  async #tellPrompt(sampler: TokenSampler, native: NativeContext, places: Uint32Array): Promise<Uint32Array> {
+    const behind = this.slot.tokens.length - places.length;
+    const from = this.#prompt.length - this.#echo.tokens;
+    const [first] = this.#prompt;
+    if (behind === 0 && from === 0 && first !== undefined) this.#logprobs.push(sampler.unforeseen(first));
+    for (const [at, place] of places.entries()) {
+      const token = this.#prompt[behind + at + 1];
+      if (token === undefined) return places.subarray(at);
+      if (behind + at + 1 < from) continue;
+      const logprob = await sampler.logprobOf(native, place, token);
+      if (logprob !== undefined) this.#logprobs.push(logprob);
+    }
+    return places.subarray(places.length);
+  }
+
   #promptRead(): void {
     const { input, clock, context } = this.#deps;
     this.#readMs = clock.monotonicMs();
+    if (input.echo !== undefined) {
+      const logprobs = this.#logprobs.splice(0);
+      this.#give({ text: this.#echo.text, ...(logprobs.length === 0 ? {} : { logprobs }) });
+    }
     if (input.tellsPromptRead === true) context.emit({ text: '' });
   }
 

@@ -9,6 +9,7 @@ import type {
   GenerateBatchResult,
   GenerateInput,
   GenerateResult,
+  Sampling,
 } from '../../../operations/generate.ts';
 import { stateLengths } from '../../../state-lengths.ts';
 import { contextOverflow } from '../../context-overflow.ts';
@@ -87,6 +88,7 @@ export class Generator {
         ),
       );
     }
+    checkBiases(input.sampling, vocabulary);
     const constrainer = input.constraint && this.#grammars.open(input.constraint);
     let lease: Lease<OpenState> | undefined;
     let generation: Generation | undefined;
@@ -164,4 +166,14 @@ export class Generator {
     if (grammar !== undefined) sampler.follow(grammar);
     return sampler;
   }
+}
+
+/** Numbers of tokens are those of another model more often than not where one does not exist. */
+function checkBiases({ logitBias }: Sampling, { size }: Vocabulary): void {
+  const foreign = logitBias.find(([token]) => token >= size);
+  if (foreign === undefined) return;
+  throw new ServiceError(
+    'invalid_request',
+    `logit_bias: there is no token ${foreign[0]}; this model has ${size} tokens`,
+  );
 }

@@ -38,7 +38,7 @@ export class TokenSampler {
     this.#deps = deps;
     this.#sampler = new binding.AddonSampler(model);
     this.#config = chainOf(sampling);
-    this.#fixedBias = new Map(sampling.logitBias.filter(([token]) => token >= 0 && token < deps.vocabulary.size));
+    this.#fixedBias = new Map(sampling.logitBias);
     for (const token of deps.banned) this.#fixedBias.set(token, Number.NEGATIVE_INFINITY);
     this.#history = sampling.repetitionPenalty === 1 ? undefined : deps.prompt.slice(-deps.historyTokens);
     if (deps.topLogprobs !== undefined) {
@@ -82,6 +82,11 @@ export class TokenSampler {
     const show = (each: number) => this.#logprob(each, (logits.get(each) ?? Number.NaN) - zero);
     const best = [...logits.keys()].slice(0, top);
     return { ...show(token), top: best.map(show) };
+  }
+
+  /** A token in front of which the model has read nothing. */
+  unforeseen(token: number): OutputLogprob {
+    return { ...this.#logprob(token, Number.NaN), top: [] };
   }
 
   dispose(): void {
