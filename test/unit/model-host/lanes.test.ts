@@ -81,17 +81,26 @@ describe('a queue of batches', () => {
     progress: () => undefined,
   });
 
-  test('reads the background in small batches, and the foreground between them', async () => {
+  test('reads the background in batches of a short time, and the foreground between them', async () => {
     const batches: number[] = [];
-    const queue: BatchQueue<Sized, number> = new BatchQueue(8_192, async (items) => {
-      batches.push(items.length * Math.max(...items.map(({ length }) => length)));
-      // Somebody comes while the first batch is read.
-      if (batches.length === 1) void queue.submit([item(1_000), item(1_000)], lane('foreground'));
-      return items.map(({ length }) => length);
-    });
-    const outputs = await queue.submit(new Array(20).fill(item(64)), lane('background'));
-    expect(outputs).toEqual(new Array(20).fill(64));
-    expect(batches).toEqual([512, 2_000, 512, 256]);
+    const clock = new FakeClock();
+    let tokensOfMs = 4;
+    const queue: BatchQueue<Sized, number> = new BatchQueue(
+      8_192,
+      async (items) => {
+        const tokens = items.length * Math.max(...items.map(({ length }) => length));
+        batches.push(tokens);
+        // Somebody comes while the second batch is read, and a longer text takes the model longer.
+        if (batches.length === 2) void queue.submit([item(1_000), item(1_000)], lane('foreground'));
+        if (batches.length === 4) tokensOfMs = 1;
+        clock.standStill(tokens / tokensOfMs);
+        return items.map(({ length }) => length);
+      },
+      clock,
+    );
+    const outputs = await queue.submit(new Array(12).fill(item(64)), lane('background'));
+    expect(outputs).toEqual(new Array(12).fill(64));
+    expect(batches).toEqual([64, 192, 2_000, 192, 64, 64, 64, 64, 64]);
   });
 
   test('takes nothing of the background while anything of the foreground waits', async () => {

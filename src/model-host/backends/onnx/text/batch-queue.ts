@@ -1,4 +1,5 @@
 import { must } from '../../../../lib/assert.ts';
+import { type Clock, systemClock } from '../../../../lib/clock.ts';
 import { yieldToEventLoop } from '../../../../lib/concurrency/yield-to-event-loop.ts';
 import type { Priority } from '../../../priority.ts';
 import { batchWindow, planBatch } from './plan-batch.ts';
@@ -30,8 +31,12 @@ interface Request<Output> {
   over: boolean;
 }
 
-/** Tokens of a batch in the background: whoever comes while one is read waits for no more than that. */
-const backgroundTokensMax = 512;
+/**
+ * How long a batch in the background is to take, in milliseconds: a request that comes while one is read waits for no
+ * more. The batch has as many tokens as were read in that time before; runs of few tokens are no slower by the token.
+ */
+const backgroundRunMs = 50;
+const backgroundTokensMin = 64;
 
 /**
  * Inputs of all requests that wait for one model, read in batches of similar length, oldest first. Between two batches
@@ -41,12 +46,15 @@ const backgroundTokensMax = 512;
 export class BatchQueue<Item extends Sized, Output> {
   readonly #run: (items: readonly Item[]) => Promise<Output[]>;
   readonly #tokensMax: number;
+  readonly #clock: Clock;
+  #backgroundTokens = backgroundTokensMin;
   #waiting: Record<Priority, Waiting<Item, Output>[]> = { foreground: [], background: [] };
   #working = false;
 
-  constructor(tokensMax: number, run: (items: readonly Item[]) => Promise<Output[]>) {
+  constructor(tokensMax: number, run: (items: readonly Item[]) => Promise<Output[]>, clock: Clock = systemClock) {
     this.#tokensMax = tokensMax;
     this.#run = run;
+    this.#clock = clock;
   }
 
   /** Outputs in the order of the items. Rejects with what the run threw, or with the reason of the abort. */
@@ -76,12 +84,20 @@ export class BatchQueue<Item extends Sized, Output> {
     for (;;) {
       const { foreground, background } = this.#waiting;
       if (foreground.length > 0) await this.#runBatch(this.#take('foreground', this.#tokensMax));
-      else if (background.length > 0) {
-        await this.#runBatch(this.#take('background', Math.min(this.#tokensMax, backgroundTokensMax)));
-      } else break;
+      else if (background.length > 0) await this.#runBackground();
+      else break;
       await yieldToEventLoop();
     }
     this.#working = false;
+  }
+
+  async #runBackground(): Promise<void> {
+    const batch = this.#take('background', Math.min(this.#tokensMax, this.#backgroundTokens));
+    const startMs = this.#clock.monotonicMs();
+    await this.#runBatch(batch);
+    const tokens = batch.reduce((sum, { item }) => sum + item.length, 0);
+    const inTime = (tokens * backgroundRunMs) / (this.#clock.monotonicMs() - startMs);
+    this.#backgroundTokens = Math.max(backgroundTokensMin, inTime);
   }
 
   #take(lane: Priority, tokensMax: number): Waiting<Item, Output>[] {
