@@ -56,7 +56,15 @@ function makerOf(config: ArtifactConfig, { embedderOf, providerOf }: FindModels)
       const { produce, readsMedia } = readProducer(config.producer_json, config.content_type, providerOf);
       return { make: assetMaker(() => produce), media: readsMedia ? 'named' : 'taken' };
     }
+    default:
+      throw ofLaterRelease(config);
   }
+}
+
+/** New ones are checked: this one stands in the catalog. */
+function ofLaterRelease({ name, kind }: { readonly name: string; readonly kind: string }): ServiceError {
+  const unknown = `the enrichment "${name}" is of kind "${kind}", which this release does not know`;
+  return new ServiceError('data_corrupted', `${unknown}: start the release that made it, or a later one`);
 }
 
 function boundsOf(config: ArtifactConfig): SliceBounds {

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { serverCaller } from '../../../src/access/principal.ts';
+import { artifactPart } from '../../../src/enrichment/artifacts/artifact-part.ts';
 import { chunkMaker } from '../../../src/enrichment/artifacts/chunk-maker.ts';
 import type { Made } from '../../../src/enrichment/artifacts/part-maker.ts';
 import { RecentResults } from '../../../src/enrichment/artifacts/recent-results.ts';
@@ -60,4 +61,11 @@ test('results that are kept are bounded by their bytes, and the last ones stay',
   expect(recent.get('too large')).toBeUndefined();
   for (let at = 0; at < 300; at += 1) recent.keep(`n${at}`, { kind: 'none' });
   expect(Array.from({ length: 300 }, (_, at) => recent.get(`n${at}`)).filter((made) => made).length).toBe(256);
+});
+
+test('an enrichment of a kind that a later release has made says which release to start', () => {
+  const config = { name: 'gist', kind: 'summary', full_text_index: false } as never;
+  const definition = { partId: 3, name: 'gist', config, source: undefined, index: undefined };
+  const told = 'the enrichment "gist" is of kind "summary", which this release does not know: start the release';
+  expect(() => artifactPart(definition, {} as never)).toThrow(told);
 });
