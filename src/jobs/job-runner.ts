@@ -36,8 +36,8 @@ interface Active {
 
 /** Jobs that run side by side. */
 const runningMax = 2;
-/** Attempts of a job after which it has failed, unless the last one has met what may pass, such as a full disk. */
-const attemptsMax = 10;
+/** Failures of a job in one process after which it has failed, unless the last one has met what may pass, such as a full disk. */
+const failuresMax = 10;
 const retries: Backoff = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** The longest pause behind an attempt that has met what may pass. */
 const passingMaxMs = 15_000;
@@ -141,18 +141,20 @@ export class JobRunner implements Service {
 
   async #attempts(job: JobRecord, active: Active, signal: AbortSignal): Promise<void> {
     const { store, clock, onFailed } = this.#deps;
+    let failures = 0;
     for (let attempt = job.attempt + 1; !signal.aborted; attempt += 1) {
       try {
         const change = { jobId: job.jobId, phase: 'running' as const, attempt, updatedMs: clock.nowMs() };
         if (!(await store.change(change))) return;
-        const outcome = await this.#work(job.jobId, signal);
+        const outcome = await this.#work(job.jobId, failures, signal);
         if (!signal.aborted) await this.#end(job.jobId, outcome);
         return;
       } catch (error) {
         if (signal.aborted) return;
         onFailed(job, attempt, error);
-        if (attempt >= attemptsMax && !mayPass(error) && (await this.#ended(job.jobId, 'failed'))) return;
-        const pauseMs = backoffMs(attempt, mayPass(error) ? { ...retries, maxMs: passingMaxMs } : retries);
+        failures += 1;
+        if (failures >= failuresMax && !mayPass(error) && (await this.#ended(job.jobId, 'failed'))) return;
+        const pauseMs = backoffMs(failures, mayPass(error) ? { ...retries, maxMs: passingMaxMs } : retries);
         const hurried = new AbortController();
         active.hurry = () => hurried.abort();
         await pause(clock, pauseMs, AbortSignal.any([signal, hurried.signal]));
@@ -160,7 +162,7 @@ export class JobRunner implements Service {
     }
   }
 
-  async #work(jobId: number, signal: AbortSignal): Promise<JobOutcome> {
+  async #work(jobId: number, failures: number, signal: AbortSignal): Promise<JobOutcome> {
     const { store, clock } = this.#deps;
     const record = store.get(jobId);
     const handler = record && this.#handlers.get(record.kind);
@@ -172,7 +174,7 @@ export class JobRunner implements Service {
     const endAs = (wanted: JobOutcome) => {
       outcome = wanted;
     };
-    await handler.run({ record, signal, save, endAs });
+    await handler.run({ record, failures, signal, save, endAs });
     return outcome;
   }
 

@@ -11,6 +11,8 @@ export type JobOutcome = 'succeeded' | 'failed' | 'cancelled';
 
 export interface RunningJob {
   readonly record: JobRecord;
+  /** Runs that have thrown in this process. The `attempt` of the record also counts those that a stop or a kill has ended. */
+  readonly failures: number;
   /** Aborted when the job is cancelled or the server stops; a job that stops is resumed by the next process. */
   readonly signal: AbortSignal;
   /** Keeps where the work stands, durably. A later run begins with it. */

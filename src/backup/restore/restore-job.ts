@@ -32,8 +32,8 @@ interface Running {
   noted: Promise<void>;
 }
 
-/** Attempts after which a fault that may pass counts as one that stays. */
-const attemptsMax = 5;
+/** Failed attempts, this one among them, after which a fault that may pass counts as one that stays. */
+const failuresMax = 5;
 
 /** Thrown between two tables, or in the middle of one that is not published, after a cancellation. */
 class Cancelled extends Error {}
@@ -108,7 +108,7 @@ export class RestoreJob implements JobHandler {
     } catch (error) {
       if (job.signal.aborted) throw error;
       if (error instanceof Cancelled || running.stop.signal.aborted) return await this.#cancelled(running);
-      if (mayPass(error) && job.record.attempt < attemptsMax) throw error;
+      if (mayPass(error) && job.failures + 1 < failuresMax) throw error;
       this.#deps.onFailed(jobId, undefined, error);
       Object.assign(state, diagnosis(error));
       await this.#clean(running);
@@ -238,7 +238,7 @@ export class RestoreJob implements JobHandler {
     try {
       await work();
     } catch (error) {
-      if (signal.aborted || (mayPass(error) && job.record.attempt < attemptsMax)) throw error;
+      if (signal.aborted || (mayPass(error) && job.failures + 1 < failuresMax)) throw error;
       this.#deps.onFailed(job.record.jobId, table.name, error);
       Object.assign(table, { status: 'failed', ...diagnosis(error) });
       await this.#deps.tables.dropStaged(stagedName(job.record.jobId, table.name));

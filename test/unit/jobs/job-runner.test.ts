@@ -112,6 +112,30 @@ describe('a job', () => {
     await stop();
   });
 
+  test('that stops of the process have ended ten times has not failed for that', async () => {
+    const { store } = memoryStore();
+    const until = ({ signal }: RunningJob) =>
+      new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    const first = startRunner(store, until);
+    const { jobId } = await first.runner.submit(request);
+    await settle();
+    await first.stop();
+    for (let stops = 1; stops < 10; stops += 1) {
+      const next = startRunner(store, until);
+      await settle();
+      await next.stop();
+    }
+    const failed: number[] = [];
+    const last = startRunner(store, async ({ failures }) => {
+      failed.push(failures);
+      if (failures === 0) throw new Error('no');
+    });
+    await settle();
+    await last.clock.advance(1_000);
+    expect([failed, store.get(jobId)?.phase, store.get(jobId)?.attempt]).toEqual([[0, 1], 'succeeded', 12]);
+    await last.stop();
+  });
+
   test('that was running when the process ended is taken up by the next one', async () => {
     const { store } = memoryStore();
     const first = startRunner(store, async ({ signal, save }) => {

@@ -18,6 +18,7 @@ test('a job neither reads nor writes a table that has taken the name of the one 
     record: { jobId: 1, state } as JobRecord,
     signal: new AbortController().signal,
     save: async (each) => void saved.push(each),
+    failures: 0,
     endAs: (outcome) => void outcomes.push(outcome),
   });
   expect(outcomes).toEqual(['failed']);
