@@ -21,6 +21,12 @@ export function text(name: 'string' | 'path' = 'string'): ValueKind<string> {
   };
 }
 
+/** A name or an address; one of IPv6 may stand in brackets, as in a URL. */
+export function host(): ValueKind<string> {
+  const plain = text();
+  return { ...plain, read: (raw) => plain.read(raw).replace(/^\[(.+)\]$/, '$1') };
+}
+
 /** An http or https address without name and password, or the word that stands for none where there is one. */
 export function webAddress(none?: string): ValueKind<string> {
   return {

@@ -1,13 +1,13 @@
 import { hourMs, secondMs } from '../../lib/units.ts';
 import { option } from '../option.ts';
-import { choice, duration, flag, integer, text } from '../value-kind.ts';
+import { choice, duration, flag, host, integer } from '../value-kind.ts';
 
 /** Metrics and logs. */
 export const observabilityOptions = {
   metricsHost: option({
     key: 'metrics.host',
     flag: '--metrics-host',
-    kind: text(),
+    kind: host(),
     default: '127.0.0.1',
     help: 'Address of /metrics, /healthz and /readyz. The metrics name tables.',
   }),

@@ -1,14 +1,14 @@
 import { hourMs, secondMs } from '../../lib/units.ts';
 import { limits } from '../limits.ts';
 import { option, optional } from '../option.ts';
-import { duration, flag, integer, list, text } from '../value-kind.ts';
+import { duration, flag, host, integer, list, text } from '../value-kind.ts';
 
 /** The listener: addresses, TLS, hosts and origins, how it stops. */
 export const serverOptions = {
   host: option({
     key: 'server.host',
     flag: '--host',
-    kind: text(),
+    kind: host(),
     default: '127.0.0.1',
     help: 'Address of the HTTP interface. One that other machines can reach is refused unless `auth.enabled` is true.',
   }),

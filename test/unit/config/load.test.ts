@@ -74,6 +74,12 @@ describe('layers', () => {
     expect(loadConfig(sources({ file: '' })).config.port).toBe(8080);
   });
 
+  test('an address of IPv6 may stand in brackets', () => {
+    const flags = { '--host': '[::1]', '--metrics-host': '[::1]' };
+    expect(loadConfig(sources({ flags })).config).toMatchObject({ host: '::1', metricsHost: '::1' });
+    expect(loadConfig(sources({ flags: { '--host': '::1' } })).config.host).toBe('::1');
+  });
+
   test('variables of other programs are not ours', () => {
     expect(loadConfig(sources({ environment: { SUNDEWX: '1', PATH: '/bin' } })).config.port).toBe(8080);
   });
