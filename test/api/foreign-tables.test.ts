@@ -71,8 +71,9 @@ beforeAll(async () => {
     many,
     `WITH numbers AS (SELECT generate_series(1, 1000) AS n) INSERT INTO many ${manyRows}`,
     ledger,
-    `CREATE TABLE odd (id real PRIMARY KEY, ints int[], reals real[], at timestamp)`,
-    `INSERT INTO odd VALUES (0.1, '{1,2}', '{0.1}', 'infinity'), (16777216, NULL, NULL, NULL), (1e30, NULL, NULL, NULL)`,
+    `CREATE TABLE odd (id real PRIMARY KEY, ints int[], reals real[], at timestamp, code char(3))`,
+    `INSERT INTO odd VALUES (0.1, '{1,2}', '{0.1}', 'infinity', 'x')`,
+    `INSERT INTO odd (id) VALUES (16777216), (1e30)`,
     `CREATE SCHEMA sales`,
     `CREATE TABLE sales.orders (code text PRIMARY KEY, person bigint, total double precision)`,
     `INSERT INTO sales.orders VALUES ('b', 1, 2.5), ('a', 1, 1e10), ('c', 3, -1)`,
@@ -360,27 +361,38 @@ test('a table of a schema, with keys of text, large numbers and columns that are
   ]);
 });
 
-test.each(['broadcast', 'index_lookup'])('arrays, numbers of 32 bits and endless times: %s', async (strategy_hint) => {
-  await server.send('POST', '/db/v1/tables/readings');
-  const inserts = { a: { of: 0.1 }, b: { of: 16_777_216 }, c: { of: 1e30 }, d: { of: 0.3 } };
-  await server.send('POST', '/db/v1/tables/readings/batch', { inserts, sync_level: 'full_index' });
-  for (const right_field of ['id', '_id']) {
-    const join = { on: { left_field: 'of', right_field }, strategy_hint };
-    const found = rows(await ask(join, { table: 'odd' }, { table: 'readings' }));
-    const keys = ['0.1', '16777216', '1e+30'];
-    expect([right_field, found.map(([, each]) => each['p._id'])]).toEqual([right_field, keys]);
-    expect(found[0]?.[1]).toMatchObject({ 'p.id': 0.1, 'p.ints': [1, 2], 'p.reals': [0.1], 'p.at': 'Infinity' });
-  }
-  const of = async (filter_query: object) => {
-    const on = { left_field: '_id', right_field: 'id' };
-    const found = rows(await ask({ on, join_type: 'right', right_filters: { filter_query } }, { table: 'odd' }));
-    return found.map(([, each]) => each['p._id']);
-  };
-  expect(await of({ term: { id: 0.1 } })).toEqual(['0.1']);
-  expect(await of({ range: { id: { gte: 0.1, lt: 1e300 } } })).toHaveLength(3);
-  expect(await of({ range: { id: { lt: 0.1 } } })).toEqual([]);
-  expect(await of({ ids: ['0.1', 'x'] })).toEqual(['0.1']);
-});
+test.each(['broadcast', 'index_lookup'])(
+  'arrays, short numbers, endless times, padded texts: %s',
+  async (strategy_hint) => {
+    await server.send('POST', '/db/v1/tables/readings');
+    const inserts = { a: { of: 0.1, code: 'x  ' }, b: { of: 16_777_216, code: 'x' }, c: { of: 1e30 }, d: { of: 0.3 } };
+    await server.send('POST', '/db/v1/tables/readings/batch', { inserts, sync_level: 'full_index' });
+    for (const right_field of ['id', '_id']) {
+      const join = { on: { left_field: 'of', right_field }, strategy_hint };
+      const found = rows(await ask(join, { table: 'odd' }, { table: 'readings' }));
+      const keys = ['0.1', '16777216', '1e+30'];
+      expect([right_field, found.map(([, each]) => each['p._id'])]).toEqual([right_field, keys]);
+      expect(found[0]?.[1]).toMatchObject({
+        'p.id': 0.1,
+        'p.code': 'x  ',
+        'p.ints': [1, 2],
+        'p.reals': [0.1],
+        'p.at': 'Infinity',
+      });
+    }
+    const byCode = { on: { left_field: 'code', right_field: 'code' }, strategy_hint };
+    expect(rows(await ask(byCode, { table: 'odd' }, { table: 'readings' })).map(([key]) => key)).toEqual(['a']);
+    const of = async (filter_query: object) => {
+      const on = { left_field: '_id', right_field: 'id' };
+      const found = rows(await ask({ on, join_type: 'right', right_filters: { filter_query } }, { table: 'odd' }));
+      return found.map(([, each]) => each['p._id']);
+    };
+    expect(await of({ term: { id: 0.1 } })).toEqual(['0.1']);
+    expect(await of({ range: { id: { gte: 0.1, lt: 1e300 } } })).toHaveLength(3);
+    expect(await of({ range: { id: { lt: 0.1 } } })).toEqual([]);
+    expect(await of({ ids: ['0.1', 'x'] })).toEqual(['0.1']);
+  },
+);
 
 test('a join goes on from a foreign table to one of ours', async () => {
   await server.send('POST', '/db/v1/tables/teams');

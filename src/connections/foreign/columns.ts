@@ -24,7 +24,8 @@ const sqliteText = /CHAR|CLOB|TEXT/i;
 const integers = /^(?:small|big|tiny|medium)?int(?:eger)?$/i;
 const numbers = /^(?:numeric|decimal|double(?: precision)?)$/i;
 const singles = /^(?:real|float)$/i;
-const texts = /^(?:character(?: varying)?|varchar|char|text|(?:tiny|medium|long)text|enum|citext|name)$/i;
+/** PostgreSQL's `character` is none: it shows spaces behind a value that it does not compare. */
+const texts = /^(?:character varying|varchar|char|text|(?:tiny|medium|long)text|enum|citext|name)$/i;
 
 export function kindOfColumn(dialect: SqlDialect, type: string): ColumnKind {
   if (dialect === 'sqlite') {
