@@ -181,7 +181,7 @@ describe('event loop monitor', () => {
     const clock = new FakeClock();
     const metrics = new Metrics();
     const stop = startEventLoopMonitor(clock, metrics);
-    await clock.advance(100);
+    await clock.advance(500);
     expect(await metrics.render()).toContain('sundew_event_loop_stall_seconds_bucket{le="0.001"} 5\n');
     expect(await metrics.render()).toContain('sundew_event_loop_stall_max_seconds 0\n');
     stop();
