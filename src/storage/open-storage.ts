@@ -94,6 +94,8 @@ export class Storage {
   readonly #closing = new AbortController();
   readonly #upkeep: WriterUpkeep;
   readonly #looking: Promise<unknown>;
+  /** Calls of the writer that may commit something which this thread is yet to be told of. */
+  #committing = 0;
 
   constructor(deps: StorageDeps) {
     const { directory, channel, start, faults, clock, onFatal, onServiceFailed: onFailed } = deps;
@@ -157,7 +159,8 @@ export class Storage {
     const path = this.directory.documentsFile(rangeId, opened.snapshot.generation);
     const source = this.#faults.readsOf(rangeId);
     const onClose = () => this.#open.delete(rangeId);
-    const range = new RangeReader(path, { opened, channel: this.#channel, source, onClose });
+    const isTold = () => this.#committing === 0;
+    const range = new RangeReader(path, { opened, channel: this.#channel, source, isTold, onClose });
     this.#open.set(rangeId, range);
     for (const partId of opened.goneParts) {
       // One that fails is tried again when the range is next opened; until then it costs only space.
@@ -172,8 +175,11 @@ export class Storage {
    */
   async append(request: WriteRequest): Promise<AppliedWrite[]> {
     const buffers = new Set(request.writes.flatMap(({ frame }) => (frame ? [frame.buffer] : [])));
-    const applied = await this.#faults.writing(this.#channel.call('append', request, [...buffers]));
-    for (const write of applied) this.#applied(write);
+    const applied = await this.#untilTold(async () => {
+      const answered = await this.#faults.writing(this.#channel.call('append', request, [...buffers]));
+      for (const write of answered) this.#applied(write);
+      return answered;
+    });
     for (const { rangeId } of applied.filter(({ isLater }) => isLater)) this.#faults.fellBehind(rangeId);
     if (applied.some(({ isLater }) => isLater)) this.keepUp();
     return applied;
@@ -217,6 +223,16 @@ export class Storage {
     this.#listenersOfAll.push(listener);
   }
 
+  /** A call that commits, or that has ranges take what a full disk had kept from them, and what follows from its answer. */
+  async #untilTold<Answer>(call: () => Promise<Answer>): Promise<Answer> {
+    this.#committing += 1;
+    try {
+      return await call();
+    } finally {
+      this.#committing -= 1;
+    }
+  }
+
   #applied(write: AppliedWrite): void {
     const { rangeId, images } = write;
     this.#open.get(rangeId)?.noteApplied(write);
@@ -233,7 +249,7 @@ export class Storage {
 
   async #keepUpOnce(): Promise<number | undefined> {
     try {
-      return (await this.#channel.call('upkeep', undefined)).nextMs;
+      return (await this.#untilTold(() => this.#channel.call('upkeep', undefined))).nextMs;
     } catch (error) {
       // A writer that has failed says so by itself.
       if (error instanceof ServiceError && error.code === 'storage_failed') return undefined;
@@ -246,7 +262,7 @@ export class Storage {
    * that has to come soon.
    */
   cut(rangeIds: readonly RangeId[]): Promise<CutReport> {
-    return this.#channel.call('cut', { rangeIds });
+    return this.#untilTold(() => this.#channel.call('cut', { rangeIds }));
   }
 
   /** The next changes of a range up to the cut, each document with all of these parts; undefined behind the last. */

@@ -20,6 +20,7 @@ export class RangeReader {
   /** The findings of the opening that an operator should read. */
   readonly warnings: readonly string[];
   readonly #channel: WorkerChannel<StorageCalls>;
+  readonly #isTold: () => boolean;
   readonly #onClose: () => void;
   readonly #path: string;
   readonly #source: ReadSource;
@@ -37,10 +38,12 @@ export class RangeReader {
       opened: StorageCalls['openRange'][1];
       channel: WorkerChannel<StorageCalls>;
       source: ReadSource;
+      /** The writer is at nothing that it is yet to tell of. */
+      isTold: () => boolean;
       onClose: () => void;
     },
   ) {
-    const { opened, channel, source, onClose } = how;
+    const { opened, channel, source, isTold, onClose } = how;
     this.rangeId = opened.snapshot.rangeId;
     this.#path = path;
     this.#source = source;
@@ -49,6 +52,7 @@ export class RangeReader {
     this.warnings = opened.warnings;
     this.#snapshot = opened.snapshot;
     this.#channel = channel;
+    this.#isTold = isTold;
     this.#onClose = onClose;
   }
 
@@ -125,6 +129,7 @@ export class RangeReader {
 
   /** Last sequence that a read sees now. A commit is in the file a moment before the writer has told of it. */
   committedHead(): number {
+    if (this.#isTold()) return this.#snapshot.head;
     return this.feed.lastSequence() ?? this.#snapshot.head;
   }
 
