@@ -1,11 +1,20 @@
+import type { TSchema } from '@sinclair/typebox';
 import { limits } from '../../config/limits.ts';
-import { edgesQuery, edgesResponse, pathsResponse, traverseResponse } from '../../protocol/database/graphs.ts';
+import {
+  edgesQuery,
+  edgesResponse,
+  pathsRequest,
+  pathsResponse,
+  traverseRequest,
+  traverseResponse,
+} from '../../protocol/database/graphs.ts';
 import { jsonObject } from '../../protocol/database/tables.ts';
 import type { GraphService } from '../../tables/graph/graph-service.ts';
 import { type Reply, rawJson, reply } from '../listener/reply.ts';
 import { defineRoute, type Route } from '../routing/route.ts';
 
-const search = { kind: 'json', schema: jsonObject, bytesMax: limits.smallBodyBytesMax } as const;
+const search = (documented: TSchema) =>
+  ({ kind: 'json', schema: jsonObject, documented, bytesMax: limits.smallBodyBytesMax }) as const;
 const graphPath = '/db/v1/tables/:table/indexes/:index';
 
 export function graphRoutes(graphs: GraphService): Route[] {
@@ -27,7 +36,7 @@ export function graphRoutes(graphs: GraphService): Route[] {
       access: { table: 'read' },
       summary: 'Find the nodes within some steps of others',
       tag: 'graphs',
-      body: search,
+      body: search(traverseRequest),
       responses: { 200: { description: 'The nodes, by depth and key', schema: traverseResponse } },
       handler: ({ params, body, caller }) => json(graphs.traverse(params.table, params.index, body, caller)),
     }),
@@ -37,7 +46,7 @@ export function graphRoutes(graphs: GraphService): Route[] {
       access: { table: 'read' },
       summary: 'Find the best paths between two nodes',
       tag: 'graphs',
-      body: search,
+      body: search(pathsRequest),
       responses: { 200: { description: 'The paths, best first', schema: pathsResponse } },
       handler: async ({ params, body, caller }) =>
         reply(200, await graphs.paths(params.table, params.index, body, caller)),

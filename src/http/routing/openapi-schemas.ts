@@ -64,6 +64,8 @@ export class OpenApiSchemas {
         const branches = value as Json[];
         const one = branches.filter(({ type }) => type === 'object' || type === 'array').length === 1;
         rendered[member] = branches.map((each, at) => this.render(each, one ? name : name + branchName(each, at)));
+      } else if (member === 'documentedPattern') {
+        rendered.pattern = value;
       } else if (member !== 'additionalItems') {
         rendered[member] = value;
       }

@@ -24,6 +24,7 @@ import * as rerank from '../../protocol/inference/rerank.ts';
 import * as seq2seq from '../../protocol/inference/seq2seq.ts';
 import * as usage from '../../protocol/inference/usage.ts';
 import * as models from '../../protocol/models/models.ts';
+import { nameCharsMax } from '../../protocol/names.ts';
 import { msgpackType } from '../listener/msgpack/msgpack-answer.ts';
 import { OpenApiSchemas, pascalCase } from './openapi-schemas.ts';
 import type { Route } from './route.ts';
@@ -39,6 +40,22 @@ const clients = [clientAudio, clientOllama, clientRerank, clientResponses, clien
 const securitySchemes = {
   bearer: { type: 'http', scheme: 'bearer', description: 'An API key, as its creation has answered it in `encoded`.' },
   basic: { type: 'http', scheme: 'basic', description: 'A user and its password.' },
+};
+
+const dataName = {
+  type: 'string',
+  minLength: 1,
+  maxLength: nameCharsMax,
+  description: 'Letters and digits of any script, `_`, `-` and `.`; the first is a letter or a digit.',
+};
+/** By parameter of a path: the texts that it may be. */
+const pathTexts: Readonly<Record<string, Json>> = {
+  table: dataName,
+  index: dataName,
+  artifact: dataName,
+  transaction: { type: 'string', pattern: '^[0-9a-f]{32}$' },
+  savepoint: { type: 'integer' },
+  user: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$' },
 };
 
 /** The OpenAPI 3.1 document of the routes, in their order, with operation ids made from method and path. */
@@ -110,7 +127,7 @@ function parameters(route: Route, schemas: OpenApiSchemas): Json {
     name,
     in: 'path',
     required: true,
-    schema: { type: 'string' },
+    schema: pathTexts[name ?? ''] ?? { type: 'string', minLength: 1 },
   }));
   const inQuery = Object.entries((route.query as TObject | undefined)?.properties ?? {}).map(([name, schema]) => ({
     name,
@@ -138,8 +155,8 @@ function requestBody(route: Route, schemas: OpenApiSchemas): Json {
   const { body } = route;
   if (body === undefined) return {};
   const contentType = body.kind === 'bytes' ? (body.contentType ?? 'application/json') : 'application/json';
-  const schema =
-    body.schema === undefined ? {} : schemas.render(body.schema, `${pascalCase(operationId(route))}Request`);
+  const shown = (body.kind === 'json' && body.documented) || body.schema;
+  const schema = shown === undefined ? {} : schemas.render(shown, `${pascalCase(operationId(route))}Request`);
   const required = !(body.kind === 'json' && body.optional === true);
   const others = otherContent(
     (body.kind === 'bytes' && body.also) || {},

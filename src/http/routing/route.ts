@@ -24,6 +24,8 @@ interface BodyOptions {
 export interface JsonBody<Schema extends TSchema = TSchema> extends BodyOptions {
   readonly kind: 'json';
   readonly schema: Schema;
+  /** The form of the body where others check it more closely than `schema`; it only documents. */
+  readonly documented?: TSchema;
   /** An empty body is allowed, and arrives as `undefined`. */
   readonly optional?: boolean;
   /** Changes the parsed value in place before it is checked; may throw `ServiceError`. Drops nulls unless given. */

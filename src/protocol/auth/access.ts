@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { documentedText, durationPattern } from '../documented-text.ts';
 
 const resourceCharsMax = 255;
 const metadataMembersMax = 64;
@@ -65,7 +66,7 @@ export const roleRequest = Type.Object({
 export const createKeyRequest = Type.Object({
   name: Type.String({ minLength: 1, maxLength: resourceCharsMax }),
   expires_in: Type.Optional(
-    Type.Union([Type.String({ description: 'A duration such as `720h` or `30d`.' }), Type.Null()]),
+    Type.Union([documentedText(durationPattern, 'A duration such as `720h` or `30d`.'), Type.Null()]),
   ),
   permissions: Type.Optional(
     Type.Union([permissions, Type.Null()], { description: 'No more than its user has; all of that unless given.' }),

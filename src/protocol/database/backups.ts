@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { documentedText } from '../documented-text.ts';
 
 const strict = { additionalProperties: false };
 const location = Type.String({ description: '`file:///FOLDER` or `s3://BUCKET/PREFIX`.' });
@@ -11,7 +12,10 @@ const connection = Type.Optional(
 export const nextCursor = Type.String({
   description: 'The `cursor` of the next page; empty where this one is the last.',
 });
-const backupId = Type.String({ description: '1 to 128 letters, digits, `.`, `_` or `-`; never used twice.' });
+const backupId = documentedText(
+  '^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$',
+  '1 to 128 letters, digits, `.`, `_` or `-`; never used twice.',
+);
 export const backupFormat = Type.Union([Type.Literal('portable'), Type.Literal('native')], {
   description:
     '`portable` (default): compressed lines of JSON that other tools read. `native`: the files of the ranges and their indexes, the fastest way back.',

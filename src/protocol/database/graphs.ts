@@ -78,6 +78,64 @@ export const graphResult = Type.Object({
   ...answerHead,
 });
 
+const words = (...all: string[]) => Type.Union(all.map((each) => Type.Literal(each)));
+const nodeKey = Type.String({ minLength: 1, maxLength: 1_024, description: 'Key of a node' });
+
+/** Conditions on the edges that a search follows, and on the nodes that it visits. */
+const choice = {
+  edge_types: Type.Optional(Type.Array(Type.String(), { description: 'Edges of these types only' })),
+  direction: Type.Optional(words('out', 'in', 'both')),
+  min_weight: Type.Optional(Type.Number()),
+  max_weight: Type.Optional(Type.Number()),
+  node_filter: Type.Optional(
+    Type.Object(
+      {
+        filter_query: Type.Optional(Type.Unknown({ description: 'A query node' })),
+        filter_prefix: Type.Optional(Type.String({ description: 'Prefix of the keys' })),
+      },
+      { additionalProperties: false },
+    ),
+  ),
+};
+const depth = (usual: number) => Type.Optional(Type.Integer({ minimum: 1, maximum: 50, default: usual }));
+
+/** Documents what `readTraverse` reads. */
+export const traverseRequest = Type.Object(
+  {
+    start: Type.Optional(nodeKey),
+    start_nodes: Type.Optional(
+      Type.Object(
+        { keys: Type.Array(nodeKey, { minItems: 1, maxItems: 1_000 }) },
+        { additionalProperties: false, description: 'Instead of `start`' },
+      ),
+    ),
+    ...choice,
+    max_depth: depth(3),
+    max_results: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 10_000, default: 100, description: '0: as many as may be' }),
+    ),
+    deduplicate_nodes: Type.Optional(Type.Boolean({ default: true })),
+    include_paths: Type.Optional(Type.Boolean({ default: false })),
+    include_edges: Type.Optional(Type.Boolean({ default: false })),
+    include_documents: Type.Optional(Type.Boolean({ default: false })),
+    fields: Type.Optional(Type.Array(Type.String(), { description: 'Of the documents, with `include_documents`' })),
+  },
+  { additionalProperties: false },
+);
+
+/** Documents what `readPaths` reads. */
+export const pathsRequest = Type.Object(
+  {
+    source: nodeKey,
+    target: nodeKey,
+    ...choice,
+    max_depth: depth(10),
+    weight_mode: Type.Optional(words('min_hops', 'min_weight', 'max_weight')),
+    k: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 1, description: 'Paths to find' })),
+  },
+  { additionalProperties: false },
+);
+
 export const traverseResponse = Type.Object({
   results: Type.Array(Type.Object(node)),
   count: Type.Integer(),

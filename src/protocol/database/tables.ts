@@ -1,7 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { documentedText, durationPattern } from '../documented-text.ts';
 
 /** Any JSON object; its inside is checked by whoever owns it. */
 export const jsonObject = Type.Record(Type.String(), Type.Unknown());
+
+/** An empty one says that documents do not expire. */
+const ttlDuration = Type.Optional(documentedText(`^$|${durationPattern}`));
 
 /**
  * A table's schema as it travels. The native engine checks and compiles it; members that it does not know are
@@ -16,12 +20,12 @@ export const tableSchema = Type.Object(
     ttl: Type.Optional(
       Type.Object({
         field: Type.Optional(Type.String()),
-        duration: Type.Optional(Type.String()),
-        ttl_duration: Type.Optional(Type.String()),
+        duration: ttlDuration,
+        ttl_duration: ttlDuration,
       }),
     ),
     ttl_field: Type.Optional(Type.String()),
-    ttl_duration: Type.Optional(Type.String()),
+    ttl_duration: ttlDuration,
     synonyms: Type.Optional(
       Type.Array(Type.Union([Type.String(), Type.Array(Type.String())]), {
         description:

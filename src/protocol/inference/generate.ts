@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox';
+import { documentedText, durationPattern } from '../documented-text.ts';
 import { contentPartSchema } from './content-parts.ts';
 import { finishReasons } from './finish-reasons.ts';
 import { optional } from './optional.ts';
@@ -47,9 +48,12 @@ const namedFunctionSchema = Type.Object({
 });
 
 /** As Ollama has it. */
-export const keepAliveSchema = Type.Union([Type.String(), Type.Number()], {
-  description: 'How long the model stays loaded after this request: a duration, or seconds; below 0 for ever.',
-});
+export const keepAliveSchema = Type.Union(
+  [documentedText(`^-|^[0-9]+([.][0-9]+)?$|${durationPattern}`), Type.Number()],
+  {
+    description: 'How long the model stays loaded after this request: a duration, or seconds; below 0 for ever.',
+  },
+);
 
 export const responseFormatSchema = Type.Object({
   type: words(['text', 'json_object', 'json_schema']),
