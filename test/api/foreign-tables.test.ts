@@ -49,7 +49,7 @@ connections:
       statement_timeout_ms: 1000
   file:
     kind: database
-    database: {provider: sqlite, file: "${sqliteFile}", tables: [people, many, ledger, rates]}
+    database: {provider: sqlite, file: "${sqliteFile}", tables: [people, many, ledger, rates, dirty]}
   silent:
     kind: database
     database: {provider: postgres, dsn: "postgres://u:p@127.0.0.1:1/d", tables: [people]}
@@ -393,6 +393,22 @@ test.each(['broadcast', 'index_lookup'])(
     expect(await of({ ids: ['0.1', 'x'] })).toEqual(['0.1']);
   },
 );
+
+test('a text in a column of numbers, which SQLite keeps, is found as it is in the whole table', async () => {
+  const sqlite = new Database(sqliteFile);
+  sqlite.run("CREATE TABLE dirty (id INT UNIQUE); INSERT INTO dirty VALUES (7), ('N/A')");
+  sqlite.close();
+  await server.send('POST', '/db/v1/tables/gaps');
+  const inserts = { a: { of: 'N/A' }, b: { of: 7 } };
+  await server.send('POST', '/db/v1/tables/gaps/batch', { inserts, sync_level: 'full_index' });
+  for (const right_field of ['id', '_id']) {
+    for (const strategy_hint of ['broadcast', 'index_lookup']) {
+      const join = { on: { left_field: 'of', right_field }, strategy_hint };
+      const found = rows(await ask(join, { connection: 'file', table: 'dirty' }, { table: 'gaps' }));
+      expect(found.map(([, each]) => each['p.id'])).toEqual(['N/A', 7]);
+    }
+  }
+});
 
 test('a join goes on from a foreign table to one of ours', async () => {
   await server.send('POST', '/db/v1/tables/teams');

@@ -59,7 +59,9 @@ export class SqlWriter {
     const column = this.#column(field);
     const isFraction = (value: unknown) => typeof value === 'number' && !Number.isSafeInteger(value);
     const fitting = values.filter(
-      (value) => this.#mayHave(column, value) && !(column.kind === 'integer' && isFraction(value)),
+      (value) =>
+        (this.#mayHave(column, value) && !(column.kind === 'integer' && isFraction(value))) ||
+        this.#mayKeepText(column.kind, value),
     );
     if (fitting.length === 0) return none;
     return `${this.columnName(column.name)} IN (${fitting.map((value) => this.#fitting(column, value)).join(', ')})`;
@@ -70,8 +72,9 @@ export class SqlWriter {
     const { kind } = this.#column('_id');
     if (kind === 'text') return this.isOneOf('_id', keys);
     if (kind === 'integer' || kind === 'number' || kind === 'single') {
-      const numbers = keys.filter((key) => integer.test(key) || fraction.test(key));
-      const isText = (key: string) => kind !== 'single' && decimal.test(key) && !isHeld(Number(key));
+      const numbers = keys.filter((key) => integer.test(key) || fraction.test(key) || this.#mayKeepText(kind, key));
+      const isText = (key: string) =>
+        this.#mayKeepText(kind, key) || (kind !== 'single' && decimal.test(key) && !isHeld(Number(key)));
       return this.isOneOf(
         '_id',
         numbers.map((key) => (isText(key) ? key : Number(key))),
@@ -157,6 +160,11 @@ export class SqlWriter {
     return isLong(value) || (this.#dialect === 'mysql' && isLongUnsigned(value));
   }
 
+  /** A column of numbers keeps a text in SQLite that does not look like one. */
+  #mayKeepText(kind: ColumnKind, value: string | number | boolean): boolean {
+    return this.#dialect === 'sqlite' && kind === 'number' && typeof value === 'string' && !numeric.test(value);
+  }
+
   #column(field: string): ForeignColumn {
     const name = field === '_id' ? this.#keyColumn : field;
     const column = this.#columns.get(name);
@@ -186,6 +194,8 @@ const integer = /^(?:0|-?[1-9]\d{0,19})$/;
 const fraction = /^-?\d+(?=[.e])(?:\.\d+)?(?:e[+-]\d+)?$/;
 
 const decimal = /^-?\d+(?:\.\d+)?$/;
+/** Texts that SQLite takes for numbers. */
+const numeric = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
 
 /** Whether a text is an integer beyond 2^53, of 64 bits at most. */
 function isLong(text: string): boolean {

@@ -24,3 +24,9 @@ test('numbers that are texts in rows are asked for where a column may have them'
   expect(asked('postgres', (writer) => writer.isOneOf('exact', values))).toEqual(numbers);
   expect(asked('mysql', (writer) => writer.hasKey(values.map(String)))).toEqual([7, 7, long, unsigned]);
 });
+
+test('a column of numbers is asked for texts where the database keeps them', () => {
+  const texts = ['N/A', '', '7', ' 7.0 ', '1e5', '.5'];
+  expect(asked('sqlite', (writer) => writer.isOneOf('exact', texts))).toEqual(['N/A', '']);
+  expect(asked('postgres', (writer) => writer.isOneOf('exact', texts))).toEqual([]);
+});
