@@ -6,6 +6,7 @@ import type { HostSpec } from '../model-spec.ts';
 import type { HostMemory } from './host-memory.ts';
 import type { FromChild, ToChild } from './host-messages.ts';
 import { LargeArrays, memoryFilesOfChild } from './large-arrays.ts';
+import { trimNativeHeap } from './native-heap.ts';
 
 /** Signs of life are sent no more often than this, in milliseconds. */
 const progressEveryMs = 250;
@@ -58,6 +59,7 @@ class ChildSide {
     if (sharesMemory) this.#largeArrays = new LargeArrays(memoryFilesOfChild.outgoing, memoryFilesOfChild.incoming);
     try {
       this.#backend = await this.#load(spec, this.#memory);
+      trimNativeHeap();
       send({ type: 'loaded', info: this.#backend.info, residentBytes: process.memoryUsage.rss() });
     } catch (error) {
       send({ type: 'refused', error: packError(error) });

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { type Clock, systemClock } from '../../../lib/clock.ts';
+import { trimNativeHeap } from '../../child/native-heap.ts';
 import { OnnxSession } from './onnx-session.ts';
 
 interface ProbedSession {
@@ -22,7 +23,7 @@ const triesEach = 2;
 /**
  * Opens a model with the count of threads that reads `sample` fastest here: all processors or half of them, which is
  * what there is where two share a core. A count that was asked for is taken as it is. One session is open at a time:
- * two would take twice the memory, and what the first gives back the process keeps.
+ * two would take twice the memory.
  */
 export async function openProbed(
   path: string,
@@ -34,11 +35,16 @@ export async function openProbed(
   const half = Math.ceil(all / 2);
   const few = await open(path, half);
   const fewMs = await timeOf(few, sample, clock);
-  await few.close();
+  await close(few);
   const many = await open(path, all);
   if ((await timeOf(many, sample, clock)) < fewMs * worthWhile) return { session: many, threads: all };
-  await many.close();
+  await close(many);
   return { session: await open(path, half), threads: half };
+}
+
+async function close(session: OnnxSession): Promise<void> {
+  await session.close();
+  trimNativeHeap();
 }
 
 /** The best of some runs, in milliseconds, after one that warms up. */
