@@ -5,6 +5,7 @@ import { folderPath } from '../lib/text/folder-path.ts';
 import { ServiceError } from '../protocol/service-error.ts';
 import { bucketClient } from './bucket-client.ts';
 import type { Connection, OtherConnection } from './connection.ts';
+import type { ForeignDatabases } from './foreign/foreign-databases.ts';
 import { listModels, type ModelListing, type OwnModels } from './model-listing.ts';
 
 /** The result of a look at a connection: `configured` for one that cannot be looked at. */
@@ -18,6 +19,7 @@ export interface ProbeResult {
 export interface ProbeDeps {
   readonly http: ProviderHttp;
   readonly ownModels: OwnModels;
+  readonly foreign: Pick<ForeignDatabases, 'check'>;
   readonly clock: Clock;
   /** Called with a failure that callers are told little about. */
   readonly onFailed: (id: string, error: unknown) => void;
@@ -33,6 +35,7 @@ export async function probe(connection: Connection, deps: ProbeDeps, signal: Abo
       const models = await listModels(connection, deps.http, deps.ownModels, call);
       return models === undefined ? { status: 'configured' } : { status: 'connected', models };
     }
+    if (connection.kind === 'database') return await probeDatabase(connection, deps);
     if (connection.options.protocol === 'filesystem') return await probeDirectory(connection.options.root ?? '');
     if (connection.options.protocol === 's3') return await probeStore(connection, deps);
     return { status: 'configured' };
@@ -53,6 +56,11 @@ async function probeDirectory(root: string): Promise<ProbeResult> {
     const missing = code === 'ENOENT' || code === 'ENOTDIR';
     return { status: 'error', error: missing ? 'its root does not exist' : 'its root cannot be read and written' };
   }
+}
+
+async function probeDatabase({ id, options }: OtherConnection, { foreign, clock }: ProbeDeps): Promise<ProbeResult> {
+  if (await within(clock, probeTimeoutMs, foreign.check(id, options))) return { status: 'connected' };
+  return { status: 'error', error: `the database did not answer within ${probeTimeoutMs / 1_000} s` };
 }
 
 /** Lists one key of each bucket, of those that the connection may use. */

@@ -1,5 +1,6 @@
 import type { RunningConfig } from '../config/reload.ts';
 import { ConnectionCatalogue } from '../connections/connection-catalogue.ts';
+import type { ForeignDatabases } from '../connections/foreign/foreign-databases.ts';
 import { LivePass } from '../connections/live-pass.ts';
 import type { OwnModels } from '../connections/model-listing.ts';
 import { type ProbeDeps, probe } from '../connections/probe.ts';
@@ -20,6 +21,7 @@ interface ConnectionDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly secrets: Secrets;
+  readonly foreign: ForeignDatabases;
   readonly inference: Inference;
   readonly providers: Providers;
   readonly tables: TableService;
@@ -27,11 +29,12 @@ interface ConnectionDeps {
 
 /** The connections of the server. None is called yet. */
 export function openConnections(parts: ConnectionDeps): ConnectionRoutesDeps {
-  const { config, clock, logger, secrets, inference, providers, tables } = parts;
+  const { config, clock, logger, secrets, foreign, inference, providers, tables } = parts;
   const { credentials, hosts } = secrets;
   const http = new ProviderHttp({ credentials, hosts, clock });
   const probing: ProbeDeps = {
     http,
+    foreign,
     clock,
     ownModels: ownModels(inference),
     onFailed: (connection, error) => logger.warn('a connection failed', { connection }, error),

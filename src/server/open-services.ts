@@ -82,6 +82,7 @@ export async function openServices(start: ServicesStart): Promise<OpenServices> 
     clock,
     logger: logger.component('connections'),
     secrets,
+    foreign,
     inference,
     providers,
     tables,

@@ -479,6 +479,18 @@ test('a foreign table needs a grant of its own, and no row filter', async () => 
   expect((await guarded.as(granted, 'POST', '/db/v1/query', alone)).body).toMatchObject({ code: 'forbidden' });
 });
 
+test('the list of connections tells whether each database answers and has its tables', async () => {
+  const { body } = await server.send('GET', '/db/v1/connections?types=database&include=status');
+  const told = (body.connections as { id: string; status: string; error: string | null }[]).map(
+    ({ id, status, error }) => [id, status, error],
+  );
+  expect(told).toEqual([
+    ['crm', 'error', 'the database has no table "missing", or its user may not read it'],
+    ['file', 'connected', null],
+    ['silent', 'error', 'the database "silent" cannot be reached, or refuses the login'],
+  ]);
+});
+
 test('the list of connections names the tables and no credential', async () => {
   const { body } = await server.send('GET', '/db/v1/connections?types=database');
   const connections = body.connections as { id: string }[];

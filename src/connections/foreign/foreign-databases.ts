@@ -5,7 +5,7 @@ import type { Config } from '../../config/options.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { ServiceError } from '../../protocol/service-error.ts';
 import { columnsStatement, kindOfColumn } from './columns.ts';
-import type { ForeignColumn, ForeignDatabase, SqlDialect } from './foreign-database.ts';
+import type { ForeignColumn, ForeignDatabase, ForeignReading, SqlDialect } from './foreign-database.ts';
 import { SqlPool } from './sql-pool.ts';
 
 interface ForeignDeps {
@@ -52,7 +52,7 @@ export class ForeignDatabases {
       const message = `the connection "${connection}" does not allow reading "${table}"; "database.tables" lists what it does`;
       throw new ServiceError('forbidden', message);
     }
-    const dialect = entry.databaseProvider ?? 'postgres';
+    const dialect = dialectOf(entry);
     const opened = () => this.#opened(connection, entry, dialect);
     return {
       dialect,
@@ -60,6 +60,13 @@ export class ForeignDatabases {
       open: async () => await opened().pool.open(),
       columns: async () => await this.#columnsOf(opened(), dialect, table),
     };
+  }
+
+  /** Whether the database answers, and has every table of its connection. Fails as reading them would. */
+  async check(connection: string, entry: ConnectionOptions): Promise<void> {
+    const dialect = dialectOf(entry);
+    await using reading = await this.#opened(connection, entry, dialect).pool.open();
+    for (const table of entry.databaseTables ?? []) await columnsIn(reading, dialect, table);
   }
 
   async close(): Promise<void> {
@@ -103,17 +110,25 @@ export class ForeignDatabases {
     const nowMs = this.#deps.clock.monotonicMs();
     const known = opened.columns.get(table);
     if (known && known.untilMs > nowMs) return known.columns;
-    const { statement, values } = columnsStatement(dialect, table);
     await using reading = await opened.pool.open();
-    const rows = await reading.select(statement, values);
-    const columns = rows.map(({ name, type }) => ({ name: String(name), kind: kindOfColumn(dialect, String(type)) }));
-    if (columns.length === 0) {
-      const message = `the database has no table "${table}", or its user may not read it`;
-      throw new ServiceError('foreign_source_refused', message);
-    }
+    const columns = await columnsIn(reading, dialect, table);
     opened.columns.set(table, { columns, untilMs: nowMs + columnsKeptMs });
     return columns;
   }
+}
+
+function dialectOf({ databaseProvider }: ConnectionOptions): SqlDialect {
+  return databaseProvider ?? 'postgres';
+}
+
+async function columnsIn(reading: ForeignReading, dialect: SqlDialect, table: string): Promise<ForeignColumn[]> {
+  const { statement, values } = columnsStatement(dialect, table);
+  const rows = await reading.select(statement, values);
+  if (rows.length > 0) {
+    return rows.map(({ name, type }) => ({ name: String(name), kind: kindOfColumn(dialect, String(type)) }));
+  }
+  const message = `the database has no table "${table}", or its user may not read it`;
+  throw new ServiceError('foreign_source_refused', message);
 }
 
 const reference = /\$\{[^}]*\}/g;
