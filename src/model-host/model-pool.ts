@@ -36,6 +36,10 @@ interface PoolDeps extends Omit<ProcessDeps, 'time' | 'onReserve' | 'onRelease'>
 /** A model is taken to need this much more than its weights until its process has been measured. */
 const overheadBytes = 64 * 1024 * 1024;
 const retryAfterMs = 1_000;
+/** How long a request waits for a place that others have, in milliseconds. */
+const placeMs = 10_000;
+/** Where one waits for so long, in milliseconds, a model that is in use takes no further requests and then makes room. */
+const turnMs = 2_000;
 
 /** How long a request asks its model to stay loaded. */
 interface KeepAlive {
@@ -73,14 +77,22 @@ interface Slot {
   /** How long it stays after its last request, as the last one that said so has it. */
   keepAliveMs: number;
   cancelIdle: (() => void) | undefined;
-  /** Whether other files lie under the name of its model now: it only finishes its requests. */
-  isReplaced: boolean;
+  /** Why it only finishes its requests; `replaced` where other files lie under the name of its model now. */
+  leaving: UnloadReason | undefined;
+}
+
+/** A request without a place. */
+interface Waiting {
+  readonly spec: HostSpec;
+  readonly resolve: (slot: Slot) => void;
+  readonly reject: (reason: unknown) => void;
 }
 
 /**
  * The models that are loaded now, one child process each. A model is loaded by the first request for it, shared by all
  * that follow, and unloaded when it was idle for long or when another one needs its place: the least recently used goes
- * first, one in use never. After a crash the next request gets a fresh child.
+ * first. Models in use go only behind their requests, so that no model keeps another one out for good. After a crash the
+ * next request gets a fresh child.
  */
 export class ModelPool {
   readonly #deps: PoolDeps;
@@ -90,6 +102,10 @@ export class ModelPool {
   readonly #slots = new Set<Slot>();
   readonly #leaving = new Set<Promise<void>>();
   readonly #lanes: Lanes;
+  /** Requests that wait for a place, in the order of their arrival. */
+  readonly #waiting = new Set<Waiting>();
+  /** Places are being given: what goes for that is no news. */
+  #isPlacing = false;
   #cancelCheck: (() => void) | undefined;
   #stopped = false;
 
@@ -130,11 +146,10 @@ export class ModelPool {
   async #hold<T>(
     spec: HostSpec,
     work: (process: ModelProcess, info: LoadedInfo) => Promise<T>,
-    { signal, keepAliveMs }: Lane & KeepAlive,
+    lane: Lane & KeepAlive,
   ): Promise<T> {
-    const slot = this.#slotOf(spec);
-    slot.users += 1;
-    slot.cancelIdle?.();
+    const { signal, keepAliveMs } = lane;
+    const slot = await this.#placed(spec, lane);
     try {
       const [process, info] = await abortable(slot.loading, signal);
       return await work(process, info);
@@ -143,6 +158,80 @@ export class ModelPool {
       slot.keepAliveMs = keepAliveMs ?? slot.keepAliveMs;
       slot.lastUsedMs = this.#clock.monotonicMs();
       this.#waitIdle(slot);
+    }
+  }
+
+  /** A slot that counts its new user. Waits while every place is taken, but for work that nobody waits for. */
+  async #placed(spec: HostSpec, { priority, signal }: Lane): Promise<Slot> {
+    try {
+      if (this.#waiting.size === 0 || this.#slotFor(spec) !== undefined) return this.#take(spec);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+    }
+    if (priority === 'background') throw fullError();
+    return await this.#wait(spec, signal);
+  }
+
+  #take(spec: HostSpec): Slot {
+    const slot = this.#slotOf(spec);
+    slot.users += 1;
+    slot.cancelIdle?.();
+    return slot;
+  }
+
+  async #wait(spec: HostSpec, signal: AbortSignal | undefined): Promise<Slot> {
+    const { promise, resolve, reject } = Promise.withResolvers<Slot>();
+    const waiting: Waiting = { spec, resolve, reject };
+    const leave = (reason: unknown) => {
+      this.#waiting.delete(waiting);
+      reject(reason);
+    };
+    const onAbort = () => leave(signal?.reason);
+    this.#waiting.add(waiting);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    if (signal?.aborted) onAbort();
+    const cancelEnd = this.#clock.after(placeMs, () => leave(fullError()));
+    let cancelTurn = () => {};
+    const waitTurn = () => {
+      cancelTurn = this.#clock.after(turnMs, () => {
+        this.#endTurn();
+        waitTurn();
+      });
+    };
+    waitTurn();
+    try {
+      return await promise;
+    } finally {
+      cancelEnd();
+      cancelTurn();
+      signal?.removeEventListener('abort', onAbort);
+      // The one behind may fit where this one did not.
+      this.#placeWaiting();
+    }
+  }
+
+  /** Has the model that was loaded before the others leave behind its requests, unless one leaves already. */
+  #endTurn(): void {
+    const slots = [...this.#slots].filter(({ isModel }) => isModel);
+    if (slots[0] !== undefined && slots.every(({ leaving }) => leaving === undefined)) slots[0].leaving = 'evicted';
+  }
+
+  /** Gives places to those that wait, each in its turn. */
+  #placeWaiting(): void {
+    if (this.#isPlacing) return;
+    this.#isPlacing = true;
+    try {
+      for (const waiting of this.#waiting) {
+        try {
+          waiting.resolve(this.#take(waiting.spec));
+        } catch (error) {
+          if (isFull(error)) break;
+          waiting.reject(error);
+        }
+        this.#waiting.delete(waiting);
+      }
+    } finally {
+      this.#isPlacing = false;
     }
   }
 
@@ -191,7 +280,7 @@ export class ModelPool {
       if (known.process?.alive === false) this.#slots.delete(known);
       else if (isSameModel(known.spec, spec)) return known;
       else {
-        known.isReplaced = true;
+        known.leaving = 'replaced';
         this.#waitIdle(known);
       }
     }
@@ -213,7 +302,7 @@ export class ModelPool {
       lastUsedMs: this.#clock.monotonicMs(),
       keepAliveMs: this.#deps.pool.keepAliveMs,
       cancelIdle: undefined,
-      isReplaced: false,
+      leaving: undefined,
     };
     this.#slots.add(slot);
     slot.loading.then(
@@ -221,7 +310,10 @@ export class ModelPool {
         slot.process = process;
         slot.onGpu = device !== 'cpu';
       },
-      () => void this.#slots.delete(slot),
+      () => {
+        this.#slots.delete(slot);
+        this.#placeWaiting();
+      },
     );
     this.#look();
     return slot;
@@ -279,9 +371,7 @@ export class ModelPool {
           undefined,
         );
       if (oldest === undefined) {
-        throw new ServiceError('inference_capacity', 'every loaded model is in use and no other fits beside them', {
-          retryAfterMs,
-        });
+        throw fullError();
       }
       this.#unload(oldest, 'evicted');
     }
@@ -313,18 +403,19 @@ export class ModelPool {
   /** The slot that new requests for a model share. */
   #slotFor(spec: Parameters<typeof specKey>[0]): Slot | undefined {
     const key = specKey(spec);
-    return [...this.#slots].find((slot) => slot.key === key && !slot.isReplaced);
+    return [...this.#slots].find((slot) => slot.key === key && slot.leaving === undefined);
   }
 
   #waitIdle(slot: Slot): void {
     if (slot.users > 0 || !this.#slots.has(slot)) return;
     slot.cancelIdle?.();
-    if (slot.isReplaced) this.#unload(slot, 'replaced');
+    if (slot.leaving !== undefined) this.#unload(slot, slot.leaving);
     else if (slot.keepAliveMs !== Number.POSITIVE_INFINITY) {
       slot.cancelIdle = this.#clock.after(slot.keepAliveMs, () => {
         if (slot.users === 0 && this.#slots.has(slot)) this.#unload(slot, 'idle');
       });
     }
+    this.#placeWaiting();
   }
 
   #unload(slot: Slot, reason: UnloadReason): void {
@@ -344,6 +435,7 @@ export class ModelPool {
       )
       .then(() => void this.#leaving.delete(gone));
     this.#leaving.add(gone);
+    this.#placeWaiting();
   }
 
   /** Looks after the children for as long as there are any. */
@@ -354,6 +446,15 @@ export class ModelPool {
       if (this.#slots.size > 0) this.#look();
     });
   }
+}
+
+function fullError(): ServiceError {
+  const message = 'every loaded model is in use and no other fits beside them';
+  return new ServiceError('inference_capacity', message, { retryAfterMs });
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'inference_capacity';
 }
 
 /** False where other files lie under the name of the model than those that were loaded. */

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { ModelPool, type PoolOptions } from '../../src/model-host/model-pool.ts';
 import type { ModelSpec } from '../../src/model-host/model-spec.ts';
 import type { InstalledModel } from '../../src/models/installed-model.ts';
+import type { ServiceError } from '../../src/protocol/service-error.ts';
 import { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/fault/until.ts';
 
@@ -165,14 +166,41 @@ describe('a loaded model', () => {
     expect((await nobody).dense?.[0]).toBeGreaterThan(0);
   });
 
-  test('in use makes no room', async () => {
-    const { pool } = story({ loadedModelsMax: 1 });
+  test('in use makes no room for as long as another waits', async () => {
+    const { pool, clock } = story({ loadedModelsMax: 1 });
     const leaving = new AbortController();
     const working = ask(pool, 'a', 'wait', leaving.signal);
     await until(async () => pool.loaded()[0]?.inFlight === 1);
-    expect(ask(pool, 'b')).rejects.toThrow(failure('inference_capacity'));
+    const refused = ask(pool, 'b').catch((error: ServiceError) => error.code);
+    await clock.advance(10_000);
+    expect(await refused).toBe('inference_capacity');
+    const input = { texts: ['hello'], truncate: undefined };
+    const nobody = pool.run(spec('b'), 'embed', input, { priority: 'background' });
+    const held = nobody.catch((error: ServiceError) => error.code);
+    await clock.advance(1_000);
+    expect((await held) as unknown).toBe('inference_capacity');
     leaving.abort(new Error('gone'));
     expect(working).rejects.toThrow('gone');
+  });
+
+  test('in use makes room behind its requests, and takes none while another has waited for long', async () => {
+    const { pool, clock, events } = story({ loadedModelsMax: 1 });
+    const leaving = new AbortController();
+    const working = ask(pool, 'a', 'wait', leaving.signal).catch((error: Error) => error.message);
+    await until(async () => pool.loaded()[0]?.inFlight === 1);
+    const other = ask(pool, 'b');
+    const first = await ask(pool, 'a');
+    expect(first).toBeGreaterThan(0);
+    await clock.advance(2_000);
+    // Others that ask for it now wait behind the one that has waited.
+    const late = ask(pool, 'a');
+    await clock.advance(2_000);
+    leaving.abort(new Error('gone'));
+    expect(await working).toBe('gone');
+    expect(await other).toBeGreaterThan(0);
+    expect(await late).not.toBe(first);
+    const [a, b] = ['embedders/a', 'embedders/b'];
+    expect(events).toEqual([`load ${a}`, `unload ${a} evicted`, `load ${b}`, `unload ${b} evicted`, `load ${a}`]);
   });
 
   test('stays within the memory of all', async () => {
