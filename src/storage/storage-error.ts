@@ -25,6 +25,17 @@ const failedReads: ReadonlySet<string> = new Set([
 /** A file could not be made smaller or removed, for which a file system that copies on write needs room. */
 const failedCuts: ReadonlySet<string> = new Set(['SQLITE_IOERR_TRUNCATE', 'SQLITE_IOERR_DELETE']);
 
+/** Errors of the system after which the same call may work a moment later. */
+const passingFaults: ReadonlySet<string> = new Set([
+  'EIO',
+  'ENOMEM',
+  'EBUSY',
+  'EAGAIN',
+  'EINTR',
+  'ESTALE',
+  'ETIMEDOUT',
+]);
+
 /**
  * Translates a failed statement, commit or file operation for callers. A file beside the database of this path may be
  * written to find out why: SQLite does not tell a read-only file system from a broken disk.
@@ -91,9 +102,10 @@ export function damagedRow(source: ReadSource, what: string, key: string): Servi
 /** Directories are made and files removed without SQLite; other errors than those of files pass unchanged. */
 function translateFileError(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error && 'errno' in error)) return error;
-  if (error.code !== 'EIO') return meaningOf(error.code, error) ?? error;
   const isSync = 'syscall' in error && String(error.syscall).includes('sync');
-  return isSync ? storageFailed(error) : notNow('a file of the data directory cannot be changed now', error);
+  if (error.code === 'EIO' && isSync) return storageFailed(error);
+  if (passingFaults.has(String(error.code))) return notNow('a file of the data directory cannot be changed now', error);
+  return meaningOf(error.code, error) ?? error;
 }
 
 /**

@@ -21,3 +21,15 @@ test('a file that may not be written is told from a disk that takes no writes', 
   expect(isRefusedFile(failure, told)).toBe(true);
   expect(readdirSync(directory.path)).toEqual(['documents.db']);
 });
+
+test.each([
+  ['EIO', 'fsync', 'storage_failed'],
+  ['EIO', 'mkdir', 'unavailable'],
+  ['ENOMEM', 'mkdir', 'unavailable'],
+  ['EBUSY', 'rmdir', 'unavailable'],
+  ['ENOSPC', 'fsync', 'insufficient_storage'],
+  ['EROFS', 'mkdir', 'read_only'],
+])('%s of %s on a file of the data directory is %s', (code, syscall, meaning) => {
+  const failure = Object.assign(new Error(code), { code, errno: -1, syscall });
+  expect(translateStorageError(failure, 'documents.db')).toMatchObject({ code: meaning });
+});
