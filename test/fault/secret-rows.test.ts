@@ -65,6 +65,22 @@ describe('the file of secrets', () => {
     expect((await put(server, 'more', 'two')).status).toBe(200);
     expect(server.log).not.toContain(canary);
   });
+
+  test('a refused change says whether it is there, and when to try again', timeout, async () => {
+    using place = new FaultPlace();
+    await using server = await place.start();
+    expect((await put(server, 'kept', 'one')).status).toBe(200);
+    place.control.arm({ calls: ['rename'], path: 'secret-store', action: 'ENOMEM', times: 1 });
+    const refused = await put(server, 'more', canary);
+    expect([refused.status, refused.body.code, await keys(server)]).toEqual([503, 'unavailable', ['kept']]);
+    place.control.arm({ calls: ['directorySync'], path: `${place.dataDir}$`, action: 'EIO', times: 1 });
+    const unsynced = await put(server, 'more', canary);
+    expect(unsynced).toMatchObject({
+      status: 503,
+      body: { code: 'unavailable', message: expect.stringContaining('was changed') },
+    });
+    expect(await keys(server)).toEqual(['kept', 'more']);
+  });
 });
 
 describe('the configuration', () => {

@@ -38,7 +38,7 @@ export class SecretFile {
     return facts !== undefined && (facts.mode & 0o077) !== 0;
   }
 
-  /** Replaces the file whole. Throws `limit_exceeded`, `insufficient_storage` and `read_only`. */
+  /** Replaces the file whole. Throws `limit_exceeded`, `insufficient_storage`, `read_only` and `unavailable`. */
   write(text: string): void {
     if (Buffer.byteLength(text) > fileBytesMax) {
       const message = `the file of secrets would have more than ${fileBytesMax} bytes; delete some, or shorten their values`;
@@ -47,20 +47,35 @@ export class SecretFile {
     try {
       writeDurably(this.#path, text, 0o600);
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-      if (['ENOSPC', 'EDQUOT'].includes(code)) {
-        throw new ServiceError('insufficient_storage', 'the disk is full; the secret was not changed', {
-          cause: error,
-        });
-      }
-      if (['EROFS', 'EACCES', 'EPERM', 'ENOENT', 'ENOTDIR', 'EBUSY', 'EIO'].includes(code)) {
-        const details = { directory: dirname(this.#path) };
-        throw new ServiceError('read_only', 'the file of secrets cannot be written; the secret was not changed', {
-          cause: error,
-          details,
-        });
-      }
-      throw error;
+      throw this.#refusal(error, text);
+    }
+  }
+
+  #refusal(cause: unknown, text: string): unknown {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+    if (code === '') return cause;
+    if (this.#holds(text)) {
+      const message = 'the secret was changed, and a loss of power may undo that; send it again';
+      return new ServiceError('unavailable', message, { cause });
+    }
+    if (['ENOSPC', 'EDQUOT'].includes(code)) {
+      return new ServiceError('insufficient_storage', 'the disk is full; the secret was not changed', { cause });
+    }
+    if (['EROFS', 'EACCES', 'EPERM', 'ENOENT', 'ENOTDIR', 'EBUSY', 'EIO'].includes(code)) {
+      const details = { directory: dirname(this.#path) };
+      const message = 'the file of secrets cannot be written; the secret was not changed';
+      return new ServiceError('read_only', message, { cause, details });
+    }
+    const message = 'the file of secrets cannot be written now; the secret was not changed';
+    return new ServiceError('unavailable', message, { cause });
+  }
+
+  /** The file was replaced before the failure: only the sync of its directory is missing. */
+  #holds(text: string): boolean {
+    try {
+      return this.read() === text;
+    } catch {
+      return false;
     }
   }
 }
