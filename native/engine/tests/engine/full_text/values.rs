@@ -151,6 +151,14 @@ fn an_undeclared_string_that_reads_as_a_date_is_a_date_and_nothing_else() {
 }
 
 #[test]
+fn every_document_has_a_key() {
+    let index = index_of(json!(null), &[json!({}), json!({"n": 1})]);
+    let node = json!({"kind": "exists", "field": "_id"});
+    assert_eq!(matching(&index, node.clone()), [0, 1]);
+    assert_eq!(matching(&index, json!({"kind": "bool", "must_not": [node]})), Vec::<u32>::new());
+}
+
+#[test]
 fn the_time_of_the_write_is_a_member_of_documents_that_do_not_say_it() {
     let index = TextIndex::open(Path::new("unused"), memory_options(json!(null))).expect("opens");
     let mut writer = FrameWriter::new(2, 128).expect("a frame");

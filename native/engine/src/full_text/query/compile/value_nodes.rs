@@ -15,7 +15,7 @@ use crate::full_text::dates::{parse_date, parse_date_bound};
 use crate::full_text::fields::{KEY, PRESENT_PATH};
 use crate::full_text::mapping::TableMapping;
 use crate::full_text::plan::{RangeKind, TermValue};
-use crate::full_text::query::compile::clauses::{any_of, invalid, term_query};
+use crate::full_text::query::compile::clauses::{any_of, every_document, invalid, term_query};
 use crate::full_text::query::compile::index_fields::{ExactField, IndexFields, column_name};
 use crate::full_text::query::terms::string_columns::StringRangeQuery;
 use crate::full_text::query::terms::term_range::TermRangeQuery;
@@ -94,6 +94,9 @@ fn names_no_member(path: &str) -> bool {
 pub fn exists_query(index: &IndexFields, path: &str) -> Box<dyn Query> {
     if names_no_member(path) {
         return Box::new(EmptyQuery);
+    }
+    if path == KEY {
+        return every_document();
     }
     let below = format!("{path}.");
     any_of(vec![
