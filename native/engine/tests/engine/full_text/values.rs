@@ -102,6 +102,37 @@ fn words_that_analysis_drops_mean_the_whole_value() {
 }
 
 #[test]
+fn words_that_analysis_drops_are_left_out_beside_required_words_alone() {
+    let index = index_of(
+        json!(null),
+        &[json!({"s": "A"}), json!({"s": "B"}), json!({"s": ["A", "B"]}), json!({"s": "C"}), json!({"s": "the B"})],
+    );
+    let (a, b, c) = (words("s", "A"), words("s", "B"), words("s", "C"));
+    for (node, expected) in [
+        (json!({"kind": "bool", "should": [a, b]}), vec![0, 1, 2, 4]),
+        (json!({"kind": "bool", "should": [a, b], "must": [{"kind": "match_all"}], "min_should": 1}), vec![0, 1, 2, 4]),
+        (json!({"kind": "bool", "must": [b], "must_not": [a]}), vec![1, 4]),
+        (json!({"kind": "bool", "must": [a], "must_not": [b]}), vec![0]),
+        (json!({"kind": "bool", "must": [a], "should": [b], "min_should": 0}), vec![0, 2]),
+        (json!({"kind": "bool", "must": [a, b]}), vec![1, 2, 4]),
+        (json!({"kind": "bool", "must": [a, {"kind": "bool", "should": [b, c]}]}), vec![1, 2, 3, 4]),
+        (json!({"kind": "bool", "should": [all_of(&[a.clone(), b.clone()]), c]}), vec![1, 2, 3, 4]),
+        (json!({"kind": "bool", "should": [a, b, words("s", "the B")], "min_should": 3}), vec![1, 2, 4]),
+    ] {
+        assert_eq!(matching(&index, node.clone()), expected, "{node}");
+    }
+    let excluding = |query: &Value, exclusion: &Value| {
+        let plan = json!({"query": query, "exclusion": [exclusion], "limit": 10});
+        let plan: QueryPlan = serde_json::from_value(plan).expect("a plan");
+        let mut found: Vec<u32> = run(&index, &plan).hits.iter().map(|hit| hit.ordinal).collect();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(excluding(&a, &b), [0]);
+    assert_eq!(excluding(&b, &a), [1, 4]);
+}
+
+#[test]
 fn case_does_not_matter_in_words_and_does_in_whole_values() {
     let schema = json!({"document_schemas": {"d": {"schema": {"properties": {
         "words": {"type": "string", "x-service-types": ["text"]},

@@ -11,7 +11,7 @@ use crate::full_text::plan::{Node, QueryPlan, TermValue};
 use crate::full_text::query::boolean::bool_query::BoolQuery;
 use crate::full_text::query::compile::clauses::{any_of, every_document, term_query};
 use crate::full_text::query::compile::context::CompileContext;
-use crate::full_text::query::compile::dropped_words::{has_exact_form, is_dropped, named_analyzer};
+use crate::full_text::query::compile::dropped_words::{fields_with_words, has_exact_form, is_dropped, named_analyzer};
 use crate::full_text::query::compile::field_checks::check_fields;
 use crate::full_text::query::compile::index_fields::{IndexFields, TextField};
 use crate::full_text::query::compile::text_checks::check_text;
@@ -110,7 +110,7 @@ pub fn compile_parts(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<O
         None => (None, 1.0),
         Some(Node::MatchAll { boost }) => (None, *boost),
         Some(node) => {
-            let context = context.within(plan.query.iter().chain(&plan.filter).chain(&plan.exclusion));
+            let context = context.within(plan.query.iter().chain(&plan.filter));
             (compile(&context, node)?, 1.0)
         }
     };
@@ -125,14 +125,13 @@ pub fn compile_parts(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<O
 
 fn compile_conditions(context: &CompileContext<'_>, plan: &QueryPlan) -> Result<Conditions, EngineError> {
     // Not beside the query's words: what filters let through is kept for queries of other words.
-    let context = &context.within(plan.filter.iter().chain(&plan.exclusion));
-    let Clauses { found: mut filters, left_out } = compile_all(context, &plan.filter)?;
+    let Clauses { found: mut filters, left_out } = compile_all(&context.within(&plan.filter), &plan.filter)?;
     let filters_asked = !filters.is_empty();
     if let Some(prefix) = plan.key_prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
         filters.push(key_prefix_query(context.index, prefix));
     }
     filters.extend(compile_row_filters(context, plan)?);
-    let exclusions = compile_all(context, &plan.exclusion)?.found;
+    let exclusions = compile_apart(context, &plan.exclusion)?.found;
     Ok(Conditions { filters, exclusions, filters_asked, left_out })
 }
 
@@ -156,18 +155,34 @@ fn is_match_all(node: &Node) -> bool {
 }
 
 /// Several nodes, without those that ask for nothing.
+#[derive(Default)]
 struct Clauses {
     found: Vec<Box<dyn Query>>,
     left_out: bool,
 }
 
-fn compile_all(context: &CompileContext<'_>, nodes: &[Node]) -> Result<Clauses, EngineError> {
-    let mut clauses = Clauses { found: Vec::new(), left_out: false };
-    for node in nodes {
-        match compile(context, node)? {
-            Some(query) => clauses.found.push(query),
-            None => clauses.left_out = true,
+impl Clauses {
+    fn add(&mut self, query: Option<Box<dyn Query>>) {
+        match query {
+            Some(query) => self.found.push(query),
+            None => self.left_out = true,
         }
+    }
+}
+
+fn compile_all(context: &CompileContext<'_>, nodes: &[Node]) -> Result<Clauses, EngineError> {
+    let mut clauses = Clauses::default();
+    for node in nodes {
+        clauses.add(compile(context, node)?);
+    }
+    Ok(clauses)
+}
+
+/// As `compile_all`, for nodes of which each is asked for by itself: the words of one say nothing about the text of another.
+fn compile_apart(context: &CompileContext<'_>, nodes: &[Node]) -> Result<Clauses, EngineError> {
+    let mut clauses = Clauses::default();
+    for node in nodes {
+        clauses.add(compile(&context.within([node]), node)?);
     }
     Ok(clauses)
 }
@@ -267,8 +282,8 @@ fn geo_query(path: &str, test: GeoTest, deadline: &Deadline) -> Box<dyn Query> {
     Box::new(GeoQuery { path: path.to_owned(), test: Arc::new(test), deadline: deadline.clone() })
 }
 
-/// Whether a text that analysis leaves no word of may mean a whole value. Beside words of its field it means none:
-/// `title:(the fox)` asks for the fox, `source:a` for that very string.
+/// Whether a text that analysis leaves no word of may mean a whole value. Beside required words of its field it means none:
+/// `title:(the fox)` asks for the fox, `source:a` for that very string, and so does `source:(a OR b)`.
 fn may_be_whole(context: &CompileContext<'_>, path: &str) -> bool {
     let has_words = path != KEY && context.has_words_of(path);
     has_exact_form(context.index, path) && !has_words
@@ -345,8 +360,11 @@ fn bool_node(
     min_should: Option<usize>,
 ) -> Result<Option<Box<dyn Query>>, EngineError> {
     let (must, filter) = (compile_all(context, must)?, compile_all(context, filter)?);
-    let should = compile_all(context, should)?;
-    let must_not = compile_all(context, must_not)?;
+    // One of several alternatives is enough, and each counts by itself: unless none of them has words.
+    let is_choice = should.len() > 1 && min_should.is_none_or(|min| min <= 1);
+    let are_apart = is_choice && !fields_with_words(context.index, should).is_empty();
+    let should = if are_apart { compile_apart(context, should)? } else { compile_all(context, should)? };
+    let must_not = compile_apart(context, must_not)?;
     let something_required = !(must.found.is_empty() && filter.found.is_empty());
     if !something_required && should.found.is_empty() && must_not.found.is_empty() {
         let left_out = must.left_out || filter.left_out || should.left_out;

@@ -39,7 +39,7 @@ pub fn is_dropped(index: &IndexFields, field: Option<&str>, text: &str, analyzer
     }
 }
 
-/// The fields that any of the nodes asks for words of.
+/// The fields that any of the nodes requires words of.
 pub fn fields_with_words<'n>(index: &IndexFields, nodes: impl IntoIterator<Item = &'n Node>) -> HashSet<String> {
     let mut fields = HashSet::new();
     nodes.into_iter().for_each(|node| add_fields(index, node, &mut fields));
@@ -60,9 +60,10 @@ fn add_fields(index: &IndexFields, node: &Node, fields: &mut HashSet<String>) {
         | Node::Wildcard { field, .. }
         | Node::Regexp { field, .. }
         | Node::TermsPhrase { field, .. } => fields.extend(field.clone()),
-        Node::Bool { must, should, must_not, filter, .. } => {
-            let clauses = must.iter().chain(should).chain(must_not).chain(filter);
-            clauses.for_each(|clause| add_fields(index, clause, fields));
+        Node::Bool { must, should, filter, min_should, .. } => {
+            let is_enough = min_should.map_or(!(must.is_empty() && filter.is_empty()), |min| min == 0);
+            let should = if is_enough { &[] } else { &should[..] };
+            must.iter().chain(filter).chain(should).for_each(|clause| add_fields(index, clause, fields));
         }
         _ => {}
     }
