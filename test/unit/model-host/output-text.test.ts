@@ -22,7 +22,7 @@ describe('text from the bytes of tokens', () => {
   test('is the same however it is cut, up to the first stop text', () => {
     const seed = 7;
     const random = new SeededRandom(seed);
-    const alphabet = ['a', 'b', 'ab', '\u00e9', '\u20ac', '\u{1f33b}', ' ', 'END'];
+    const alphabet = ['a', 'b', 'ab', '\u00e9', '\u20ac', '\u{1f33b}', '\ufeff', ' ', 'END'];
     for (let turn = 0; turn < 500; turn += 1) {
       const text = Array.from({ length: 12 }, () => alphabet[random.between(0, alphabet.length - 1)]).join('');
       const stops = [['aba', '\u20ac\u{1f33b}'], ['END'], [], ['b b', 'a\u00e9']][turn % 4] ?? [];

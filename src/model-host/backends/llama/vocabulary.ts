@@ -14,6 +14,7 @@ const userDefinedBit = 16;
 const byteBit = 32;
 
 const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 const nothing = new Uint8Array(0);
 
 /** The tokens of one model: texts to tokens, and each token to its exact bytes. */
@@ -65,7 +66,7 @@ export class Vocabulary implements TokenizerOfModel {
     const tokens = [...this.#tokensOf(piece)];
     if ('text' in piece) return { tokens: tokens.length, text: piece.text };
     const bytes = tokens.flatMap((token) => [...this.spelledBytes(token)]);
-    return { tokens: tokens.length, text: new TextDecoder().decode(Uint8Array.from(bytes)) };
+    return { tokens: tokens.length, text: decoder.decode(Uint8Array.from(bytes)) };
   }
 
   encode(text: string): readonly number[] {

@@ -45,7 +45,7 @@ export class Constrainer {
   readonly #shown: ReadonlySet<number>;
   readonly #after: string | undefined;
   readonly #atStart: boolean;
-  readonly #decoder = new TextDecoder();
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   /** The end of the output, as long as the text that is waited for can still begin in it. */
   #tail = '';
   #begun = false;

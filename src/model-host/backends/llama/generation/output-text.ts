@@ -16,7 +16,7 @@ interface HeldLogprob {
 export class OutputText {
   /** The stop text that ended the output. */
   stopText: string | undefined;
-  readonly #decoder = new TextDecoder();
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   readonly #stops: readonly string[];
   readonly #logprobs: HeldLogprob[] = [];
   /** Decoded, but not given out yet. */

@@ -4,6 +4,8 @@ import type { Vocabulary } from '../vocabulary.ts';
 import type { OutputLogprob } from './output-text.ts';
 import type { TimedGrammar } from './timed-grammar.ts';
 
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
 interface TokenSamplerDeps {
   readonly binding: LlamaBinding;
   readonly model: NativeModel;
@@ -97,7 +99,7 @@ export class TokenSampler {
   #logprob(token: number, logprob: number): TokenLogprob {
     const { vocabulary } = this.#deps;
     const bytes = vocabulary.spelledBytes(token);
-    return { token: new TextDecoder().decode(bytes), bytes: [...bytes], logprob };
+    return { token: decoder.decode(bytes), bytes: [...bytes], logprob };
   }
 
   #remember(token: number): void {
