@@ -136,6 +136,11 @@ describe('what cannot be asked', () => {
       [{ inputs, schema: { entities: ['x'.repeat(60)] } }, 400, 'the labels have'],
       [{ model: 'gone', inputs, schema: { entities: ['x'] } }, 404, 'among the extractors'],
       [{ inputs, schema: { entities: ['x'] }, options: { reader: {} } }, 400, 'options.reader'],
+      [
+        { model: 'chain', inputs: [...inputs, { content: 'x'.repeat(5_000) }], schema: { entities: ['x'] } },
+        400,
+        "input 1: this model's maximum context length",
+      ],
     ];
     for (const [body, status, words] of cases) {
       const { status: found, body: answer } = await extract(body);

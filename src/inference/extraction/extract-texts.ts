@@ -102,7 +102,7 @@ async function byGeneration(
   const format = { kind: 'json_schema', schema: outputSchema(schema), strict: false } as const;
   const system = extractionPrompt(schema);
   const thinks = model.manifest.capabilities.includes('reasoning');
-  const one = async (text: string, signal: AbortSignal) => {
+  const one = async (text: string, at: number, signal: AbortSignal) => {
     const request = generationRequest({
       model: model.name,
       messages: [textMessage('system', system), textMessage('user', text)],
@@ -112,7 +112,9 @@ async function byGeneration(
       topLogprobs: 0,
       enableThinking: thinks ? false : undefined,
     });
-    const { result, deltas } = await generate(request, inference, { ...call, signal });
+    const { result, deltas } = await generate(request, inference, { ...call, signal }).catch((error: unknown) => {
+      throw texts.length === 1 ? error : faultOfInput(at, error);
+    });
     const output = deltas.map((delta) => (delta.kind === 'content' ? delta.text : '')).join('');
     const extraction = {
       ...readOutput(output, result.logprobs, text, schema),
@@ -124,7 +126,9 @@ async function byGeneration(
   const { parallelSequences } = inference.settings;
   for (let at = 0; at < texts.length; at += parallelSequences) {
     const together = texts.slice(at, at + parallelSequences);
-    done.push(...(await allOrStop(call.signal, (signal) => together.map((text) => one(text, signal)))));
+    done.push(
+      ...(await allOrStop(call.signal, (signal) => together.map((text, place) => one(text, at + place, signal)))),
+    );
   }
   return {
     model: model.name,
@@ -133,6 +137,12 @@ async function byGeneration(
     completionTokens: done.reduce((sum, { result }) => sum + result.completionTokens, 0),
     cachedTokens: done.reduce((sum, { result }) => sum + result.cachedTokens, 0),
   };
+}
+
+/** A text that is too long is named: it fails all of them. */
+function faultOfInput(at: number, error: unknown): unknown {
+  if (!(error instanceof ServiceError && error.code === 'context_length_exceeded')) return error;
+  return new ServiceError(error.code, `input ${at}: ${error.message}`, { cause: error });
 }
 
 /** The findings of which the model was sure enough. Relations keep the places of their ends. */
