@@ -22,11 +22,11 @@ import { type BackupBase, remember } from './backup-base.ts';
 import type { Copier } from './copy/copier.ts';
 import { RangeImage } from './image/range-image.ts';
 import { RangeCopy } from './range-copy.ts';
-import type { ObjectStore } from './stores/object-store.ts';
+import type { AttemptStore } from './stores/attempt-store.ts';
 
 /** Where the files of one attempt at a backup go. */
 export interface AttemptTarget {
-  readonly store: ObjectStore;
+  readonly store: AttemptStore;
   readonly copier: Copier;
   readonly backupId: string;
   readonly generation: string;
@@ -186,8 +186,7 @@ export class BackupRun implements Disposable {
 
   #fail(table: Table, error: unknown, caller: Caller): void {
     if (caller.signal.aborted) throw error;
-    const dropped = table.closing.aborted && !(error instanceof ServiceError);
-    this.failures.set(table.name, dropped ? new ServiceError('table_not_found', 'the table was dropped') : error);
+    this.failures.set(table.name, endOf(table) ?? error);
     const at = this.#copied.findIndex((each) => each.table === table);
     for (const copied of at === -1 ? [] : this.#copied.splice(at, 1)) release(copied);
   }
@@ -197,6 +196,14 @@ export class BackupRun implements Disposable {
     if (definition) return definition;
     throw new ServiceError('table_not_found', 'the table was dropped');
   }
+}
+
+/** The error of a table that is not what it was any more. */
+function endOf({ ended }: Table): ServiceError | undefined {
+  if (ended === undefined) return undefined;
+  if (ended === 'dropped') return new ServiceError('table_not_found', 'the table was dropped');
+  const message = 'a restore has replaced the table while it was copied; start another backup';
+  return new ServiceError('transaction_conflict', message);
 }
 
 function release({ copies, lease }: CopiedTable): void {

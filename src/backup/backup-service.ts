@@ -19,6 +19,7 @@ import {
   sha256Of,
   type TableManifest,
   tableManifestName,
+  tableNumberOf,
 } from './archive/manifest.ts';
 import { BackupBase } from './backup-base.ts';
 import { type AttemptTarget, BackupRun } from './backup-run.ts';
@@ -62,6 +63,12 @@ export interface ListedBackup {
   location: string;
 }
 
+/** The tables of an attempt, and what failed, by table. */
+interface AttemptOutcome {
+  readonly names: readonly string[];
+  readonly failures: ReadonlyMap<string, unknown>;
+}
+
 interface BackupDeps {
   readonly storage: Storage;
   readonly tables: TableService;
@@ -99,26 +106,31 @@ export class BackupService {
     const attempt = new AttemptStore(store, `${backupId}/${generation}/`);
     const { copier } = this.#deps;
     const target = { store: attempt, copier, backupId, generation, format };
-    let failures: ReadonlyMap<string, unknown>;
+    let outcome: AttemptOutcome;
     try {
-      failures = await this.#attempt(target, names, base, caller);
+      outcome = await this.#attempt(target, names, base, caller, request.tableNames === undefined);
     } catch (error) {
       await attempt.discard();
       throw error;
     }
+    const { failures } = outcome;
     // The manifest may have been written all the same: the files that it names stay.
     if (failures.size > 0 && ![...failures.values()].some(isUnknown)) await attempt.discard();
     for (const [table, error] of failures) this.#deps.onFailed(table, error);
-    return outcomeOf(names, failures, target);
+    return outcomeOf(outcome, target);
   }
 
-  /** Returns what failed, by table. Throws where the attempt as a whole cannot go on. */
+  /**
+   * Throws where the attempt as a whole cannot go on. A table that is dropped meanwhile is missing from a backup of all tables,
+   * as it is from one that begins later.
+   */
   async #attempt(
     target: AttemptTarget,
     names: readonly string[],
     base: BackupBase | undefined,
     caller: Caller,
-  ): Promise<ReadonlyMap<string, unknown>> {
+    isOfAll: boolean,
+  ): Promise<AttemptOutcome> {
     using run = new BackupRun(this.#deps, target, base);
     for (const name of names) {
       const table = this.#find(name, caller);
@@ -126,7 +138,16 @@ export class BackupService {
       else run.failures.set(name, new ServiceError('table_not_found', `there is no table ${JSON.stringify(name)}`));
     }
     const manifests = await run.finish(caller);
-    return run.failures.size > 0 ? run.failures : this.#publish(target, manifests, base?.id ?? null);
+    const dropped = [...run.failures].flatMap(([name, error]) => (isOfAll && isDropped(error) ? [name] : []));
+    if (dropped.length === names.length) throw noTables();
+    for (const name of dropped) run.failures.delete(name);
+    const kept = names.filter((name) => !dropped.includes(name));
+    if (run.failures.size > 0) return { names: kept, failures: run.failures };
+    if (dropped.length > 0) {
+      const numbers = new Set(manifests.map(({ number }) => number));
+      await target.store.discard((name) => !numbers.has(tableNumberOf(name)));
+    }
+    return { names: kept, failures: await this.#publish(target, manifests, base?.id ?? null) };
   }
 
   /**
@@ -166,7 +187,7 @@ export class BackupService {
   #select({ tableNames }: BackupRequest, caller: Caller): readonly string[] {
     const { tables } = this.#deps;
     const names = tableNames ?? tables.list(undefined, undefined, caller).map(({ name }) => name);
-    if (names.length === 0) throw new ServiceError('invalid_request', 'there are no tables to back up');
+    if (names.length === 0) throw noTables();
     if (new Set(names).size < names.length) {
       throw new ServiceError('invalid_request', '"table_names" has a name twice');
     }
@@ -237,6 +258,14 @@ function unreadable(cause?: unknown): ServiceError {
   return new ServiceError('location_unavailable', message, { cause, details: { isUnknown: true } });
 }
 
+function isDropped(error: unknown): boolean {
+  return error instanceof ServiceError && error.code === 'table_not_found';
+}
+
+function noTables(): ServiceError {
+  return new ServiceError('invalid_request', 'there are no tables to back up');
+}
+
 function isUnknown(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.details?.isUnknown === true;
 }
@@ -256,11 +285,7 @@ function alreadyExists(backupId: string): ServiceError {
   return new ServiceError('backup_already_exists', message);
 }
 
-function outcomeOf(
-  names: readonly string[],
-  failures: ReadonlyMap<string, unknown>,
-  { backupId, generation }: AttemptTarget,
-): BackupOutcome {
+function outcomeOf({ names, failures }: AttemptOutcome, { backupId, generation }: AttemptTarget): BackupOutcome {
   const tables = names.map((name): BackedUpTable => {
     const head = { name, backupId, artifactBackupId: generation };
     return failures.has(name)

@@ -144,6 +144,11 @@ export class Table implements TableView {
     this.#endTextWaits();
   }
 
+  /** Why it gives out no more leases; undefined for one that does. */
+  get ended(): 'dropped' | 'replaced' | undefined {
+    return this.#ended;
+  }
+
   /** Gives out no more leases. */
   drop(): void {
     this.#ended = 'dropped';

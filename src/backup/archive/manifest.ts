@@ -165,6 +165,11 @@ export function rangeFileName(
   return kind === 'lines' ? `${name}-${file}.ndjson.zst` : `${name}-${kind}-${file}.zst`;
 }
 
+/** The number of the table that a file of an attempt belongs to. */
+export function tableNumberOf(name: string): number {
+  return Number(/\/table-(\d+)[^/]*$/.exec(name)?.[1]);
+}
+
 /** A manifest as it is stored: one JSON object, its last member the SHA-256 of the object without it. */
 export function encodeManifest(manifest: ClusterManifest | TableManifest): Uint8Array<ArrayBuffer> {
   const text = JSON.stringify(manifest);

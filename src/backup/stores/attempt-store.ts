@@ -36,9 +36,9 @@ export class AttemptStore implements ObjectStore {
   }
 
   /** Removes what was put there, as far as the location can be reached: every try at one that is silent takes its time. */
-  async discard(): Promise<void> {
+  async discard(isMeant: (name: string) => boolean = () => true): Promise<void> {
     try {
-      for (const name of [...this.#names]) await this.remove(name);
+      for (const name of [...this.#names].filter(isMeant)) await this.remove(name);
     } catch {
       // Files that are left belong to no backup.
     }
