@@ -201,9 +201,10 @@ export class QueryService {
     const searched = { search, target, run: deadline.inTime(this.#deps.run), caller, deadline, schema };
     // A schema change, a drop or a repair has closed an index between two looks at it: those that are there now answer.
     const failed = async (error: unknown) => {
-      const isWorthAnother = !target.isOpen() || (isEngineFault(error) && (await target.searchFailed()));
-      if (!isWorthAnother || attempt.number === attemptsMax) throw searchFailure(error);
-      return again();
+      const isClosed = !target.isOpen();
+      const isWorthAnother = isClosed || (isEngineFault(error) && (await target.searchFailed()));
+      if (isWorthAnother && attempt.number < attemptsMax) return again();
+      throw isClosed && !(error instanceof ServiceError) ? changedAgain(error) : searchFailure(error);
     };
     let executed: ExecutedQuery;
     let found = legs;
@@ -443,4 +444,10 @@ function profileOf(
       reranker: { model, documents_reranked: reranked ?? 0, duration_ms: Math.round(stages.rerank ?? 0) },
     }),
   });
+}
+
+/** Each attempt has met an index that was closed under it. */
+function changedAgain(cause: unknown): ServiceError {
+  const message = 'the indexes were replaced again and again while they were searched; send the query again shortly';
+  return new ServiceError('unavailable', message, { cause, retryAfterMs: 500 });
 }

@@ -9,13 +9,16 @@ test('a query whose index is replaced before the engine has it is answered by th
   const path = '/db/v1/tables/t';
   await server.send('POST', path, {});
   await server.send('POST', `${path}/batch`, { inserts: { a: { title: 'soup' } }, sync_level: 'full_text' });
+  let version = 0;
   const replaceIndex = async () => {
-    const properties = { title: { type: 'string', 'x-service-types': ['text'] } };
+    const field = { type: 'string', 'x-service-types': ['text'] };
+    const properties = { title: field, [`more${version}`]: field };
     await server.send('PUT', `${path}/schema`, { document_schemas: { doc: { schema: { properties } } } });
     await until(async () => !('migration' in (await server.send('GET', path)).body));
     // Its files go when it is closed.
-    const left = new Bun.Glob('ranges/*/*/indexes/full_text_index_v0@*');
+    const left = new Bun.Glob(`ranges/*/*/indexes/full_text_index_v${version}@*`);
     await until(async () => [...left.scanSync({ cwd: server.directory, onlyFiles: false })].length === 0);
+    version += 1;
   };
   const addon = nativeAddon() as { query: (...parts: unknown[]) => unknown };
   const { query } = addon;
@@ -30,6 +33,10 @@ test('a query whose index is replaced before the engine has it is answered by th
     expect([answer.status, hitKeys(answer), timesMs.length]).toEqual([200, ['a'], 2]);
     // The second attempt has what the first has left.
     expect(timesMs[1]).toBeLessThan(timesMs[0] ?? 0);
+    // One whose every attempt meets a change may be sent again.
+    addon.query = (...parts) => replaceIndex().then(() => query(...parts));
+    const refused = await server.send('POST', `${path}/query`, request);
+    expect([refused.status, refused.body.code]).toEqual([503, 'unavailable']);
   } finally {
     addon.query = query;
   }
