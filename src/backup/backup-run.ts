@@ -198,7 +198,7 @@ export class BackupRun implements Disposable {
   }
 }
 
-/** The error of a table that is not what it was any more. */
+/** The error of a table that was dropped or replaced while it was copied. */
 function endOf({ ended }: Table): ServiceError | undefined {
   if (ended === undefined) return undefined;
   if (ended === 'dropped') return new ServiceError('table_not_found', 'the table was dropped');

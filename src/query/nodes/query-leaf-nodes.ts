@@ -81,7 +81,7 @@ export function readPrefix(node: Members, { where }: NodeScope): PlanNode {
   return { kind: 'prefix', ...optionalField(field), value, ...boostOf(options, where) };
 }
 
-/** `{"terms": {"field": [...]}}`: any of the values. */
+/** `{"terms": {"field": [...]}}`: one of the values is enough. */
 export function readTerms(node: Members, { where, budget }: NodeScope): PlanNode {
   const terms = member(node, 'terms');
   checkMembers(node, ['terms', 'boost'], where);

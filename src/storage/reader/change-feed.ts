@@ -78,7 +78,7 @@ export class ChangeFeed {
     // Two statements, because a join of the two takes five times as long.
     this.#part = database.prepare('SELECT sequence, crc, body FROM parts WHERE id = ?');
     this.#key = database.prepare('SELECT key FROM documents WHERE ordinal = ?');
-    this.#last = database.prepare('SELECT max(sequence) AS sequence FROM changes');
+    this.#last = database.prepare('SELECT coalesce(max(sequence), 0) AS sequence FROM changes');
   }
 
   /**
@@ -97,9 +97,9 @@ export class ChangeFeed {
     return page;
   }
 
-  /** The last one that is committed; undefined in a range that nothing was ever written to. */
-  lastSequence(): number | undefined {
-    return reading(this.#source, () => (this.#last.get() as { sequence: number | null }).sequence ?? undefined);
+  /** The last one that is committed and still there; 0 where there is none. */
+  lastSequence(): number {
+    return reading(this.#source, () => (this.#last.get() as { sequence: number }).sequence);
   }
 
   /** Superseded changes and tombstones up to this sequence are gone. */

@@ -130,7 +130,7 @@ export class RangeReader {
   /** Last sequence that a read sees now. A commit is in the file a moment before the writer has told of it. */
   committedHead(): number {
     if (this.#isTold()) return this.#snapshot.head;
-    return this.feed.lastSequence() ?? this.#snapshot.head;
+    return Math.max(this.feed.lastSequence(), this.#snapshot.head);
   }
 
   /** The version of a row to clients. */

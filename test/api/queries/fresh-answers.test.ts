@@ -25,7 +25,7 @@ beforeEach(async () => {
   const inserts = {
     best: { text: 'amber amber amber', kind: 'a', n: 1 },
     second: { text: 'amber and other words here', kind: 'a', n: 10 },
-    third: { text: 'amber among so many other words that it hardly counts', kind: 'b', n: 100 },
+    third: { text: 'amber and other words here, in a text that is longer than the second one', kind: 'b', n: 100 },
   };
   expect((await batch({ inserts, sync_level: 'full_index' })).status).toBe(201);
 });
